@@ -1,0 +1,33 @@
+# Warnings, sanitizers, ccache and the linker, as one private target: yoke_options.
+
+add_library(yoke_options INTERFACE)
+target_compile_options(yoke_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -Winvalid-pch)
+if(YOKE_SANITIZE)
+  target_compile_options(yoke_options INTERFACE -fsanitize=${YOKE_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(yoke_options INTERFACE -fsanitize=${YOKE_SANITIZE})
+  if(YOKE_SANITIZE STREQUAL thread)
+    # g++ 12 warns that it cannot instrument fences; the code under test uses none on which it relies.
+    target_compile_options(yoke_options INTERFACE -Wno-tsan)
+  endif()
+endif()
+
+find_program(YOKE_CCACHE ccache)
+if(YOKE_CCACHE)
+  # Precompiled headers are cached only with these allowances and -fpch-preprocess.
+  set(launcher ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${YOKE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  target_compile_options(yoke_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+endif()
+
+foreach(linker mold lld)
+  find_program(YOKE_LINKER_${linker} ld.${linker})
+  if(YOKE_LINKER_${linker} AND NOT YOKE_FAST_LINKER)
+    set(YOKE_FAST_LINKER ${linker})
+    target_link_options(yoke_options INTERFACE -fuse-ld=${linker})
+  endif()
+endforeach()
+
+find_package(Threads REQUIRED)

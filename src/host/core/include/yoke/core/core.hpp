@@ -1,0 +1,9 @@
+#pragma once
+
+/// Room core: errors, words, files, text, the clock, child processes, the environment contract and the telemetry
+/// record: what every other room stands on. No torch.
+
+#include "yoke/core/console.hpp"
+#include "yoke/core/error.hpp"
+#include "yoke/core/files.hpp"
+#include "yoke/core/text.hpp"
