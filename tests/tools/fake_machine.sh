@@ -71,7 +71,7 @@ test_that() { sentence=$1; }
 
 wrong() {
   printf 'FAILED: %s\n  %s (%s:%s)\n--- its words:\n%s\n--- calls:\n' \
-    "${sentence-}" "$1" "$(basename "${BASH_SOURCE[2]}")" "${BASH_LINENO[1]}" "${output-}" >&2
+    "${sentence-}" "$1" "$(basename "$0")" "${BASH_LINENO[-2]}" "${output-}" >&2
   cat "$calls" >&2
   exit 1
 }
