@@ -54,6 +54,7 @@ function(yoke_program name)
   endforeach()
   if(PROGRAM_TORCH)
     target_precompile_headers(${name} REUSE_FROM yoke_torch_pch)
+    target_compile_options(${name} PRIVATE -fPIC)  # as the precompiled header, not a program's -fPIE
   endif()
   if(YOKE_OLD_ABI)
     target_compile_definitions(${name} PRIVATE _GLIBCXX_USE_CXX11_ABI=0)

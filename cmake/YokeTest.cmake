@@ -35,6 +35,7 @@ function(yoke_test room name)
   target_link_libraries(${target} PRIVATE yoke_options yoke::${room} ${TEST_LINKS} GTest::gmock GTest::gtest_main)
   if(TEST_TORCH)
     target_precompile_headers(${target} REUSE_FROM yoke_torch_pch)
+    target_compile_options(${target} PRIVATE -fPIC)  # as the precompiled header, not a program's -fPIE
   endif()
   if(YOKE_OLD_ABI)
     target_compile_definitions(${target} PRIVATE _GLIBCXX_USE_CXX11_ABI=0)
