@@ -1,0 +1,13 @@
+#pragma once
+
+/// Room feed: from files to samples as bytes, in an order and a share that follow from (seed,
+/// epoch, rank) alone, prepared ahead by threads. No torch.
+
+#include "yoke/feed/classes.hpp"
+#include "yoke/feed/idx.hpp"
+#include "yoke/feed/labelled_images.hpp"
+#include "yoke/feed/order.hpp"
+#include "yoke/feed/position.hpp"
+#include "yoke/feed/random.hpp"
+#include "yoke/feed/shard.hpp"
+#include "yoke/feed/slot_ring.hpp"

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+
+namespace yoke::feed {
+
+/// Rows `first` to `last` (excluded) of the batch with this ticket, to be filled in this slot.
+struct Piece {
+  std::int64_t ticket = 0;
+  std::size_t slot = 0;
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+/// What a ring does. Called from its threads, several at a time.
+struct RingWork {
+  std::function<std::int64_t(std::int64_t ticket)>
+      rows;                                ///< of a batch; 0 is allowed; quick, must not throw
+  std::function<void(const Piece&)> fill;  ///< may throw: next() then throws the same
+};
+
+struct RingOptions {
+  std::size_t slots = 4;
+  unsigned workers = 2;                        ///< 0: next() fills in the caller's thread
+  std::int64_t rows_per_piece = 1;             ///< what a worker takes at a time
+  std::chrono::milliseconds timeout{300'000};  ///< how long next() and seek() wait for workers
+};
+
+/// Fills numbered batches ahead of their reader, out of order, and hands them out in order.
+///
+///   SlotRing ring({.slots = 4, .workers = 2}, {.rows = ..., .fill = ...});
+///   ring.seek(0);
+///   while (const auto ready = ring.next()) {
+///     use(buffers[ready->slot]);
+///     ring.release();
+///   }
+///
+/// Batch t lies in slot t mod slots. At most `slots` batches are being filled, full, or held at a
+/// time. A worker takes pieces of a batch, so that one slow sample holds up one worker, not a
+/// batch. Owns: its threads, from construction to destruction. The slots' memory is the caller's.
+/// Threads: seek(), next() and release() from one thread.
+/// Errors: what fill() threw, from the next() whose turn it is: batches before the first failing
+/// one are still handed
+///   out, whatever the number of workers; of one batch, the error of the lowest row. After that,
+///   and after Code::timeout, which says how much is there, next() throws the same until seek().
+/// Cost: one lock per piece.
+class SlotRing {
+ public:
+  static constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
+
+  struct Ready {
+    std::int64_t ticket;
+    std::size_t slot;
+  };
+
+  struct Report {
+    std::int64_t handed_out = 0;         ///< batches, since construction
+    std::chrono::nanoseconds waited{0};  ///< of which next() was blocked so long in all
+    std::int64_t ready = 0;              ///< batches that are full now
+  };
+
+  SlotRing(RingOptions options, RingWork work);
+  ~SlotRing();  ///< waits for pieces that are being filled
+  SlotRing(const SlotRing&) = delete;
+  SlotRing& operator=(const SlotRing&) = delete;
+
+  /// Drops everything and begins at ticket `first`; the ring ends before `end`. Waits for pieces
+  /// that are being filled.
+  void seek(std::int64_t first, std::int64_t end = kNoEnd);
+
+  /// The next batch, when it is full; nothing at the end. The slot is the caller's until release().
+  /// Errors: also invalid_argument where every slot is held.
+  [[nodiscard]] std::optional<Ready> next();
+
+  /// Whether next() would not wait.
+  [[nodiscard]] bool has_next() const;
+
+  /// Gives back the oldest slot that is held. Requires: one is.
+  void release();
+
+  [[nodiscard]] Report report() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace yoke::feed
