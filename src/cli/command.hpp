@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace yoke::cli {
+
+// A command of the front program. To add one, put a line into the table in main.cpp.
+struct Command {
+  const char* name;
+  const char* summary;  // one line for `yoke --help`
+  int (*run)(const std::vector<std::string>&
+                 words);  // words after the command's name; returns the exit code
+};
+
+// Start ranks of a program; docs/cmd/launch.md.
+int launch_command(const std::vector<std::string>& words);
+
+}  // namespace yoke::cli

@@ -1,0 +1,63 @@
+#include "rank_environment.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "yoke/core/text.hpp"
+
+namespace yoke::launch {
+
+using core::text;
+
+std::filesystem::path error_file(const JobFacts& job, int rank) {
+  return job.scratch_folder / std::to_string(rank) / "error.json";
+}
+
+core::EnvironmentMap rank_environment(core::EnvironmentMap base, const core::EnvironmentMap& extra,
+                                      const JobFacts& job, int rank) {
+  const std::string number = std::to_string(rank);
+  const std::string ranks = std::to_string(job.ranks);
+  core::EnvironmentMap set{
+      {"RANK", number},
+      {"LOCAL_RANK", number},
+      {"ROLE_RANK", number},
+      {"ROLE_NAME", "default"},
+      {"WORLD_SIZE", ranks},
+      {"LOCAL_WORLD_SIZE", ranks},
+      {"ROLE_WORLD_SIZE", ranks},
+      {"GROUP_RANK", "0"},
+      {"GROUP_WORLD_SIZE", "1"},
+      {"MASTER_ADDR", "127.0.0.1"},
+      {"MASTER_PORT", std::to_string(job.port)},
+      {"TORCHELASTIC_RUN_ID", job.id},
+      {"TORCHELASTIC_RESTART_COUNT", "0"},
+      {"TORCHELASTIC_MAX_RESTARTS", "0"},
+      {"TORCHELASTIC_ERROR_FILE", error_file(job, rank).string()},
+      {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
+      {"YOKE_JOB_ID", job.id},
+  };
+  if (rank == 0 && job.store_descriptor >= 0)
+    set.emplace("YOKE_STORE_FD", std::to_string(job.store_descriptor));
+  // Of an outer launcher: the first would send rank 0 to a store that nobody hosts, the second to a
+  // file that is not ours.
+  for (const char* stale : {"TORCHELASTIC_USE_AGENT_STORE", "YOKE_STORE_FD", "NODE_RANK"})
+    base.erase(stale);
+  base.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  for (const auto& part : {std::cref(set), std::cref(extra)}) {
+    for (const auto& [name, value] : part.get()) base.insert_or_assign(name, value);
+  }
+  return base;
+}
+
+int threads_per_rank(int cores, int ranks) { return std::max(1, cores / std::max(1, ranks)); }
+
+std::string share_threads(core::EnvironmentMap& base, int ranks, int cores) {
+  if (ranks < 2 || !core::value_or(base, "OMP_NUM_THREADS").empty()) return {};
+  const int threads = threads_per_rank(cores, ranks);
+  base["OMP_NUM_THREADS"] = std::to_string(threads);
+  return text("OMP_NUM_THREADS=", threads, " for each of ", ranks, " ranks (", cores,
+              cores == 1 ? " core" : " cores", "); set it to choose otherwise");
+}
+
+}  // namespace yoke::launch
