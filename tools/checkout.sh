@@ -1,4 +1,5 @@
-# Sourced by the scripts beside it: where the checkout is, which PyTorch is taken, how words are said.
+# Sourced by the scripts beside it: where the checkout is, which PyTorch is taken, how words are
+# said.
 
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 default_torch=2.11.0

@@ -2,7 +2,10 @@
 source "$(dirname "${BASH_SOURCE[0]}")/fake_machine.sh"
 
 # closing FILE LINE: a log of a ctest run
-closing() { printf 'Test project /x\n1/1 Test #1: a ... Passed\n\n%s\n\nTotal Test time (real) =   0.01 sec\n' "$2" >"$checkout/$1"; }
+closing() {
+  printf '1/1 Test #1: a ... Passed\n\n%s\n\nTotal Test time (real) = 0.01 sec\n' "$2" \
+    >"$checkout/$1"
+}
 closing passed "100% tests passed, 0 tests failed out of 199"
 closing failed "0% tests passed, 1 tests failed out of 1"
 closing one "100% tests passed, 0 tests failed out of 1"

@@ -1,5 +1,5 @@
-# Sourced by the tests beside it: a copy of the checkout's scripts on a machine whose apt, pip, cmake and ctest are
-# fakes that write down how they were called. $machine holds the fakes' state, $checkout the copy.
+# Sourced by the tests beside it: a copy of the checkout's scripts, $checkout, on a machine whose apt
+# and pip are fakes that write down in $calls how they were called. $machine holds their state.
 
 set -euo pipefail
 sources=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -29,7 +29,9 @@ fake id <<'F'
 cat "$machine/uid"
 F
 fake apt-cache <<'F'
-if grep -qx "$2" "$machine/not-offered"; then echo '  Candidate: (none)'; else echo '  Candidate: 1.0'; fi
+candidate=1.0
+! grep -qx "$2" "$machine/not-offered" || candidate='(none)'
+echo "  Candidate: $candidate"
 F
 fake apt-get <<'F'
 echo "apt-get $*" >>"$machine/calls"
@@ -38,7 +40,7 @@ F
 fake nvidia-smi <<'F'
 exit 1
 F
-# pip writes the start of an installation, then fails or kills its caller if told to, then writes the rest.
+# pip writes the start of an installation, fails or kills its caller if told to, writes the rest.
 fake python <<'F'
 echo "python $*" >>"$machine/calls"
 if [[ $2 == venv ]]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; exit; fi
@@ -51,7 +53,7 @@ touch "$target/torch/lib/libtorch_cpu.so" "$target/nvidia/cu/lib/libcudart.so.13
 F
 export PATH=$machine/bin:$PATH YOKE_PYTHON=$machine/bin/python
 
-# runs STATUS COMMAND...: runs it in the copy, keeps its words in $output, fails the test at another exit status
+# runs STATUS COMMAND...: in the copy; keeps its words in $output; another exit status is wrong
 runs() {
   local expected=$1 status=0
   shift

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 source "$(dirname "${BASH_SOURCE[0]}")/fake_machine.sh"
 mkdir -p "$checkout"/src/host/core "$checkout"/src/tensor/comm "$checkout"/src/cli "$checkout"/docs
-touch "$checkout"/src/host/core/CMakeLists.txt "$checkout"/src/tensor/comm/CMakeLists.txt "$checkout"/src/cli/train.cpp
+touch "$checkout"/src/{host/core,tensor/comm}/CMakeLists.txt "$checkout"/src/cli/train.cpp
 
 # maps README ARCHITECTURE
 maps() {
@@ -11,7 +11,8 @@ maps() {
 true_rooms='## Rooms\n| `core` | 0 |\n| `comm` | 2 |'
 
 test_that "a true map passes"
-maps 'Run `tools/setup --full` or `yoke train --epochs 3`; see [the map](ARCHITECTURE.md#rooms) and `docs/<room>.md`.' "$true_rooms"
+maps '`tools/setup --full` `yoke train --lr 3` [a](ARCHITECTURE.md#rooms) `docs/<room>.md`' \
+  "$true_rooms"
 runs 0 tools/map-check
 
 test_that "files, links and commands that do not exist are named with their line"
@@ -30,7 +31,7 @@ test_that "rooms are compared both ways"
 maps '' '## Rooms\n| `core` | 0 |\n| `ghost` | 9 |'
 runs 1 tools/map-check
 says "room comm under src/ is not named"
-says "room ghost is in the table of rooms but not under src/"
+says "room ghost of the table is not under src/"
 
 test_that "a missing map fails"
 rm "$checkout/README.md"
