@@ -1,0 +1,213 @@
+#include "yoke/comm/group.hpp"
+
+#include <ATen/Functions.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "yoke/core/error.hpp"
+#include "yoke/core/text.hpp"
+
+namespace yoke::comm {
+namespace {
+
+using core::text;
+
+void require_dense(const at::Tensor& tensor, const char* op) {
+  if (!tensor.defined()) throw Error(Code::invalid_argument, text(op, ": the tensor is undefined"));
+  if (tensor.layout() != at::kStrided) {
+    throw Error(Code::unsupported, text(op, ": the tensor is not dense"), "convert it with to_dense()");
+  }
+}
+
+void require_rows(const at::Tensor& stacked, const at::Tensor& one, int size, const char* op) {
+  if (stacked.numel() != one.numel() * size || stacked.scalar_type() != one.scalar_type()) {
+    throw Error(Code::invalid_argument,
+                text(op, ": ", shape_text(stacked), " does not hold ", size, " rows of ", shape_text(one)));
+  }
+}
+
+class AloneWork final : public Work {
+ public:
+  void wait() override {}
+};
+
+class AloneAgreement final : public Agreement {
+ public:
+  using Agreement::Agreement;
+  double total_count() override { return mine().count; }
+};
+
+class AloneGroup final : public Group {
+ public:
+  AloneGroup() : Group(0, 1, "alone") {}
+  [[nodiscard]] std::chrono::milliseconds timeout() const noexcept override { return std::chrono::hours(1); }
+  [[nodiscard]] bool supports(Op op) const noexcept override { return op != Op::send_receive; }
+  std::unique_ptr<Agreement> agree(Contribution mine) override { return std::make_unique<AloneAgreement>(mine); }
+
+ private:
+  void do_all_reduce(at::Tensor&, ReduceOp) override {}
+  void do_broadcast(at::Tensor&, int) override {}
+  void do_all_gather(at::Tensor& out, const at::Tensor& tensor) override { out.copy_(tensor.view(out.sizes())); }
+  void do_reduce_scatter(at::Tensor& out, const at::Tensor& in, ReduceOp) override { out.copy_(in.view(out.sizes())); }
+  void do_all_to_all(at::Tensor& out, const at::Tensor& in) override { out.copy_(in); }
+  void do_send(const at::Tensor&, int) override { throw Error(Code::unsupported, "send: a group of one has no peer"); }
+  void do_receive(at::Tensor&, int) override { throw Error(Code::unsupported, "receive: a group of one has no peer"); }
+  void do_barrier() override {}
+
+  std::unique_ptr<Work> do_start_mean(at::Tensor& bucket, Agreement& agreement) override {
+    const Contribution mine = agreement.mine();
+    if (mine.scale == 0.0) {
+      bucket.zero_();
+    } else if (mine.scale != mine.count) {
+      bucket.mul_(mine.scale / mine.count);
+    }
+    return std::make_unique<AloneWork>();
+  }
+};
+
+}  // namespace
+
+std::string shape_text(const at::Tensor& tensor) {
+  std::vector<std::string> sizes;
+  for (const std::int64_t size : tensor.sizes()) sizes.push_back(std::to_string(size));
+  return text(sizes.empty() ? "scalar" : core::joined(sizes, "x"), " ", c10::toString(tensor.scalar_type()));
+}
+
+Group::Group(int rank, int size, std::string name) : rank_(rank), size_(size), name_(std::move(name)) {}
+
+bool Group::supports(Op) const noexcept { return true; }
+
+std::string Group::describe(const char* op, const at::Tensor& tensor) const {
+  return text(op, " #", sequence_, " (", core::bytes_text(static_cast<std::uint64_t>(tensor.nbytes())), ": ",
+              shape_text(tensor), ")");
+}
+
+void Group::require_rank(int peer, const char* op) const {
+  if (peer < 0 || peer >= size_) {
+    throw Error(Code::invalid_argument,
+                text("rank ", rank_, ": ", op, ": there is no rank ", peer, " in a group of ", size_));
+  }
+}
+
+void Group::all_reduce(at::Tensor& tensor, ReduceOp op) {
+  require_dense(tensor, "all-reduce");
+  next_sequence();
+  if (tensor.is_non_overlapping_and_dense()) {
+    do_all_reduce(tensor, op);
+    return;
+  }
+  at::Tensor whole = tensor.contiguous();
+  do_all_reduce(whole, op);
+  tensor.copy_(whole);
+}
+
+void Group::broadcast(at::Tensor& tensor, int root) {
+  require_dense(tensor, "broadcast");
+  require_rank(root, "broadcast");
+  next_sequence();
+  if (tensor.is_contiguous()) {
+    do_broadcast(tensor, root);
+    return;
+  }
+  at::Tensor whole = tensor.contiguous();
+  do_broadcast(whole, root);
+  tensor.copy_(whole);
+}
+
+void Group::all_gather(at::Tensor& out, const at::Tensor& tensor) {
+  require_dense(tensor, "all-gather");
+  require_rows(out, tensor, size_, "all-gather");
+  next_sequence();
+  if (out.is_contiguous()) {
+    do_all_gather(out, tensor.contiguous());
+    return;
+  }
+  at::Tensor whole = at::empty(out.sizes(), out.options());
+  do_all_gather(whole, tensor.contiguous());
+  out.copy_(whole);
+}
+
+void Group::reduce_scatter(at::Tensor& out, const at::Tensor& in, ReduceOp op) {
+  require_dense(in, "reduce-scatter");
+  require_rows(in, out, size_, "reduce-scatter");
+  next_sequence();
+  if (out.is_contiguous()) {
+    do_reduce_scatter(out, in.contiguous(), op);
+    return;
+  }
+  at::Tensor whole = at::empty(out.sizes(), out.options());
+  do_reduce_scatter(whole, in.contiguous(), op);
+  out.copy_(whole);
+}
+
+void Group::all_to_all(at::Tensor& out, const at::Tensor& in) {
+  require_dense(in, "all-to-all");
+  if (out.sizes() != in.sizes() || out.scalar_type() != in.scalar_type() || in.dim() == 0 || in.size(0) % size_ != 0) {
+    throw Error(Code::invalid_argument, text("all-to-all: ", shape_text(in), " to ", shape_text(out),
+                                             ": need equal shapes whose first size divides by ", size_));
+  }
+  next_sequence();
+  if (out.is_contiguous()) {
+    do_all_to_all(out, in.contiguous());
+    return;
+  }
+  at::Tensor whole = at::empty(out.sizes(), out.options());
+  do_all_to_all(whole, in.contiguous());
+  out.copy_(whole);
+}
+
+void Group::send(const at::Tensor& tensor, int to) {
+  require_dense(tensor, "send");
+  require_rank(to, "send");
+  do_send(tensor.contiguous(), to);
+}
+
+void Group::receive(at::Tensor& tensor, int from) {
+  require_dense(tensor, "receive");
+  require_rank(from, "receive");
+  if (tensor.is_contiguous()) {
+    do_receive(tensor, from);
+    return;
+  }
+  at::Tensor whole = tensor.contiguous();
+  do_receive(whole, from);
+  tensor.copy_(whole);
+}
+
+void Group::barrier() {
+  next_sequence();
+  do_barrier();
+}
+
+std::vector<std::string> Group::all_gather_bytes(const std::string& mine) {
+  const auto options = at::TensorOptions().dtype(at::kLong);
+  at::Tensor length = at::full({1}, static_cast<std::int64_t>(mine.size()), options);
+  at::Tensor lengths = at::empty({size_, 1}, options);
+  all_gather(lengths, length);
+  const std::int64_t longest = lengths.max().item<std::int64_t>();
+  at::Tensor row = at::zeros({longest}, at::kByte);
+  std::memcpy(row.data_ptr(), mine.data(), mine.size());
+  at::Tensor rows = at::empty({size_, longest}, at::kByte);
+  if (longest > 0) all_gather(rows, row);
+  std::vector<std::string> all;
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto count = static_cast<std::size_t>(lengths[rank].item<std::int64_t>());
+    all.emplace_back(static_cast<const char*>(rows.data_ptr()) + rank * longest, count);
+  }
+  return all;
+}
+
+at::Tensor Group::empty_bucket(std::int64_t numel, const at::TensorOptions& options) {
+  return at::empty({numel}, options);
+}
+
+std::unique_ptr<Work> Group::start_mean(at::Tensor& bucket, Agreement& agreement) {
+  next_sequence();
+  return do_start_mean(bucket, agreement);
+}
+
+std::unique_ptr<Group> alone_group() { return std::make_unique<AloneGroup>(); }
+
+}  // namespace yoke::comm

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace yoke::comm {
+
+/// Cards that torch sees in this process; 0 in a build or on a machine without CUDA. The first call opens the driver.
+[[nodiscard]] int cuda_device_count();
+
+/// Makes `device` the thread's current device; no effect for the CPU.
+void set_current_device(at::Device device);
+
+/// Waits until all work given to `device` so far has ended; no effect for the CPU.
+void synchronize(at::Device device);
+
+/// Bytes that torch's allocator holds on a device; zeros for the CPU.
+struct DeviceMemory {
+  std::uint64_t allocated = 0;
+  std::uint64_t peak = 0;
+  std::uint64_t reserved = 0;
+};
+[[nodiscard]] DeviceMemory device_memory(at::Device device);
+
+/// Starts a new peak in device_memory().
+void reset_peak_memory(at::Device device);
+
+}  // namespace yoke::comm
