@@ -16,6 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kCaller = -1;  // in place of a worker's number
+
 }  // namespace
 
 // Tickets grow from left to right, and so do the marks:
@@ -35,7 +37,8 @@ struct SlotRing::State {
       : options(ring_options), work(std::move(ring_work)), slots(options.slots) {
     threads.reserve(options.workers);
     try {
-      for (unsigned i = 0; i < options.workers; ++i) threads.emplace_back([this] { serve(); });
+      for (unsigned i = 0; i < options.workers; ++i)
+        threads.emplace_back([this, i] { serve(static_cast<int>(i)); });
     } catch (...) {
       stop();
       throw;
@@ -63,13 +66,13 @@ struct SlotRing::State {
 
   // The next piece to fill, if one may be filled now. Opens batches on the way; those of 0 rows are
   // full at once.
-  std::optional<Piece> take() {
+  std::optional<Piece> take(int worker) {
     const auto window = static_cast<std::int64_t>(slots.size());
     while (!paused && opened < std::min(end, failed) && opened - released < window) {
       Slot& slot = slot_of(opened);
       if (slot.taken == 0) slot.rows = work.rows(opened);
       const std::int64_t last = std::min(slot.rows, slot.taken + options.rows_per_piece);
-      const Piece piece{opened, index_of(opened), slot.taken, last};
+      const Piece piece{opened, index_of(opened), slot.taken, last, worker};
       slot.taken = last;
       if (last == slot.rows) ++opened;
       if (piece.first == piece.last) {
@@ -111,10 +114,10 @@ struct SlotRing::State {
     settle(piece, std::move(error));
   }
 
-  void serve() {
+  void serve(int worker) {
     std::unique_lock lock(mutex);
     while (!stopping) {
-      if (const auto piece = take()) {
+      if (const auto piece = take(worker)) {
         run(*piece, lock);
       } else {
         work_changed.wait(lock);
@@ -142,7 +145,6 @@ struct SlotRing::State {
     const bool in_time =
         batch_ready.wait_for(lock, options.timeout, [this] { return pieces_running() == 0; });
     if (!in_time) fail_late("drop what was begun at batch", pieces_running());
-    paused = false;
   }
 
   [[noreturn]] void fail_late(const char* doing, std::int64_t running) {
@@ -185,6 +187,12 @@ SlotRing::SlotRing(RingOptions options, RingWork work) {
 
 SlotRing::~SlotRing() = default;
 
+void SlotRing::rest() {
+  State& s = *state_;
+  std::unique_lock lock(s.mutex);
+  s.wait_until_idle(lock);
+}
+
 void SlotRing::seek(std::int64_t first, std::int64_t end) {
   State& s = *state_;
   std::unique_lock lock(s.mutex);
@@ -194,6 +202,7 @@ void SlotRing::seek(std::int64_t first, std::int64_t end) {
   s.end = end;
   s.failed = kNoEnd;
   s.failure = nullptr;
+  s.paused = false;
   lock.unlock();
   s.work_changed.notify_all();
 }
@@ -210,7 +219,7 @@ std::optional<SlotRing::Ready> SlotRing::next() {
   }
   if (s.threads.empty()) {
     while (!s.is_ready(s.handed)) {
-      if (const auto piece = s.take()) s.run(*piece, lock);
+      if (const auto piece = s.take(kCaller)) s.run(*piece, lock);
     }
   } else {
     s.wait_until_ready(lock);

@@ -185,6 +185,32 @@ TEST_P(SlotRings, GoOnFromASeekAfterAnError) {
   EXPECT_EQ(ring.next()->ticket, 4);
 }
 
+TEST(SlotRing, LetsNobodyInWhileItRests) {
+  std::atomic<bool> resting{false};
+  std::atomic<int> entered{0};
+  const auto enter = [&] {
+    if (resting) ++entered;
+  };
+  SlotRing ring({.slots = 3, .workers = 4, .timeout = 20s},
+                {.rows =
+                     [&](std::int64_t) {
+                       enter();
+                       return 2;
+                     },
+                 .fill = [&](const Piece&) { enter(); }});
+
+  for (int round = 0; round < 50; ++round) {
+    ring.seek(round);
+    EXPECT_EQ(ring.next()->ticket, round);
+    ring.rest();
+    resting = true;
+    std::this_thread::yield();
+    resting = false;
+  }
+
+  EXPECT_EQ(entered, 0);
+}
+
 TEST(SlotRing, FillsNoMoreThanItsSlotsAhead) {
   std::mutex mutex;
   std::set<std::int64_t> filled;

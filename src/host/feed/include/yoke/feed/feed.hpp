@@ -7,6 +7,7 @@
 #include "yoke/feed/idx.hpp"
 #include "yoke/feed/labelled_images.hpp"
 #include "yoke/feed/order.hpp"
+#include "yoke/feed/pixels.hpp"
 #include "yoke/feed/position.hpp"
 #include "yoke/feed/random.hpp"
 #include "yoke/feed/shard.hpp"

@@ -16,6 +16,7 @@ struct Piece {
   std::size_t slot = 0;
   std::int64_t first = 0;
   std::int64_t last = 0;
+  int worker = -1;  ///< that fills it; -1: next()'s caller
 };
 
 /// What a ring does. Called from its threads, several at a time.
@@ -29,7 +30,7 @@ struct RingOptions {
   std::size_t slots = 4;
   unsigned workers = 2;                        ///< 0: next() fills in the caller's thread
   std::int64_t rows_per_piece = 1;             ///< what a worker takes at a time
-  std::chrono::milliseconds timeout{300'000};  ///< how long next() and seek() wait for workers
+  std::chrono::milliseconds timeout{300'000};  ///< how long next(), rest() and seek() wait
 };
 
 /// Fills numbered batches ahead of their reader, out of order, and hands them out in order.
@@ -44,7 +45,7 @@ struct RingOptions {
 /// Batch t lies in slot t mod slots. At most `slots` batches are being filled, full, or held at a
 /// time. A worker takes pieces of a batch, so that one slow sample holds up one worker, not a
 /// batch. Owns: its threads, from construction to destruction. The slots' memory is the caller's.
-/// Threads: seek(), next() and release() from one thread.
+/// Threads: all calls from one thread.
 /// Errors: what fill() threw, from the next() whose turn it is: batches before the first failing
 /// one are still handed
 ///   out, whatever the number of workers; of one batch, the error of the lowest row. After that,
@@ -70,8 +71,11 @@ class SlotRing {
   SlotRing(const SlotRing&) = delete;
   SlotRing& operator=(const SlotRing&) = delete;
 
+  /// Drops everything and rests until seek(): nobody is inside the ring's work when this returns.
+  void rest();
+
   /// Drops everything and begins at ticket `first`; the ring ends before `end`. Waits for pieces
-  /// that are being filled.
+  /// that are being filled, as rest() does.
   void seek(std::int64_t first, std::int64_t end = kNoEnd);
 
   /// The next batch, when it is full; nothing at the end. The slot is the caller's until release().
