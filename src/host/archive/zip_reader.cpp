@@ -172,7 +172,8 @@ void ZipReader::read_directory(const Directory& directory) {
     if (!is_utf8(name)) throw broken("its name is not UTF-8");
     if (i == 0) first_name_ = name;
     has_checksums_ = has_checksums_ || header.crc != 0;
-    const Record record{locate(header, name, directory.at), header.crc};
+    const Record record{locate(header, name, directory.at), header.size, header.crc, header.method,
+                        header.flags};
     if (!records_.emplace(name, record).second) throw broken("its name is there twice");
     places.emplace_back(header.header_at,
                         record.bytes.data() + record.bytes.size() - source_.bytes.data());
@@ -186,12 +187,6 @@ void ZipReader::read_directory(const Directory& directory) {
 
 Bytes ZipReader::locate(const Header& header, std::string_view name, std::uint64_t limit) const {
   const std::string what = text("zip record ", name);
-  if (header.method != 0) {
-    throw unsupported(source_, text(what, " is compressed (method ", header.method, ")"),
-                      "PyTorch stores records as they are: save it again with torch.save");
-  }
-  if ((header.flags & zip::kEncrypted) != 0) throw unsupported(source_, what + " is encrypted");
-  if (header.size != header.packed_size) throw corrupt(source_, what + " has two sizes");
   const Bytes before = source_.bytes.first(limit);
   if (!has_signature(before, header.header_at, zip::kLocalHeader) ||
       before.size() - header.header_at < zip::kLocalHeaderBytes) {
@@ -205,10 +200,10 @@ Bytes ZipReader::locate(const Header& header, std::string_view name, std::uint64
     throw corrupt(source_, text(what, ": another header at byte ", header.header_at));
   }
   const Bytes content = rest.subspan(name_bytes + extra_bytes);
-  if (header.size > content.size()) {
-    throw corrupt(source_, text(what, ": its ", header.size, " B end behind the records"));
+  if (header.packed_size > content.size()) {
+    throw corrupt(source_, text(what, ": its ", header.packed_size, " B end behind the records"));
   }
-  return content.first(header.size);
+  return content.first(header.packed_size);
 }
 
 bool ZipReader::has(std::string_view name) const { return records_.find(name) != records_.end(); }
@@ -217,6 +212,17 @@ Bytes ZipReader::record(std::string_view name) const {
   const auto found = records_.find(name);
   if (found == records_.end()) throw corrupt(source_, text("no record ", name));
   const Record& record = found->second;
+  if (record.method != 0) {
+    throw unsupported(source_,
+                      text("zip record ", name, " is compressed (method ", record.method, ")"),
+                      "PyTorch stores records as they are: save it again with torch.save");
+  }
+  if ((record.flags & zip::kEncrypted) != 0) {
+    throw unsupported(source_, text("zip record ", name, " is encrypted"));
+  }
+  if (record.size != record.bytes.size()) {
+    throw corrupt(source_, text("zip record ", name, " has two sizes"));
+  }
   const auto* start = reinterpret_cast<const unsigned char*>(record.bytes.data());
   if (has_checksums_ && ::crc32_z(0, start, record.bytes.size()) != record.crc) {
     throw corrupt(source_,

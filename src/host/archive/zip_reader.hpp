@@ -11,20 +11,20 @@
 
 namespace yoke::archive {
 
-/// Finds the records of a zip in memory, stored ones only, with 64-bit sizes. Nothing is copied.
+/// Finds the records of a zip in memory, with 64-bit sizes. Nothing is copied.
 ///
-/// Errors: corrupt_data for whatever does not fit together; unsupported for compressed or encrypted
-/// records. Borrows the source.
+/// Errors: corrupt_data for whatever does not fit together; from record() also unsupported for a
+/// compressed or encrypted one. Borrows the source.
 class ZipReader {
  public:
   explicit ZipReader(const Source& source);
 
   [[nodiscard]] bool has(std::string_view name) const;
   [[nodiscard]] const std::string& first_name() const noexcept { return first_name_; }
-  [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
 
-  /// The record's bytes, after their CRC-32 was compared, unless the file was written without any
-  /// (all zero: `torch.utils.serialization.config.save.compute_crc32 = False`).
+  /// The record's bytes, which must be stored as they are, after their CRC-32 was compared, unless
+  /// the file was written without any (all zero:
+  /// `torch.utils.serialization.config.save.compute_crc32 = False`).
   [[nodiscard]] std::span<const std::byte> record(std::string_view name) const;
 
  private:
@@ -35,7 +35,10 @@ class ZipReader {
   };
   struct Record {
     std::span<const std::byte> bytes;
+    std::uint64_t size = 0;  // unpacked
     std::uint32_t crc = 0;
+    std::uint16_t method = 0;
+    std::uint16_t flags = 0;
   };
   struct Header;
 

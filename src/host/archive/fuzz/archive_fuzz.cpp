@@ -1,0 +1,192 @@
+// Feeds damaged files to the readers of room archive. Whatever the bytes, a reader returns or
+// throws yoke::Error.
+//
+// The first byte chooses the reader: 0 safetensors, 1 PyTorch's zip, 2 the pickle inside it (whose
+// checksum would hide it from a mutated zip). With libFuzzer (clang -fsanitize=fuzzer,
+// -DYOKE_LIBFUZZER) LLVMFuzzerTestOneInput is the target; otherwise main() mutates sound files for
+// so many seconds:
+//
+//   archive_fuzz_test SECONDS [SEED]
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../pickle_reader.hpp"
+#include "../pickle_writer.hpp"
+#include "yoke/archive/archive.hpp"
+#include "yoke/core/error.hpp"
+#include "yoke/core/files.hpp"
+#include "yoke/core/text.hpp"
+
+namespace yoke::archive {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+enum class Reader : std::uint8_t { safetensors, zip, pickle };
+
+constexpr std::array<std::byte, 64> kRecord{};
+
+/// Reads every byte that a tensor says it has, so that a sanitizer sees one that is not there.
+unsigned touch(const Tensor& tensor) {
+  unsigned sum = 0;
+  for (const std::byte byte : reach(tensor)) sum += static_cast<unsigned>(byte);
+  return sum;
+}
+
+unsigned touch(const Value& value) {
+  unsigned sum = 0;
+  if (const auto* tensor = value.get_if<Tensor>()) sum += touch(*tensor);
+  if (const auto* dict = value.get_if<Dict>()) {
+    for (const auto& [key, item] : dict->entries) sum += touch(item);
+  }
+  if (value.get_if<List>() != nullptr || value.get_if<Tuple>() != nullptr) {
+    for (const Value& item : value.items()) sum += touch(item);
+  }
+  return sum;
+}
+
+unsigned read(Reader reader, Bytes bytes) {
+  switch (reader) {
+    case Reader::safetensors: {
+      unsigned sum = 0;
+      for (const auto& named : read_safetensors(bytes, "fuzz").tensors) sum += touch(named.tensor);
+      return sum;
+    }
+    case Reader::zip: return touch(read_pytorch(bytes, "fuzz"));
+    case Reader::pickle: {
+      const Source source{.bytes = bytes, .name = "fuzz"};
+      return touch(read_pickle(source, bytes, [](std::string_view key) {
+        return Bytes(kRecord).first(key.size() * 8);
+      }));
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace yoke::archive
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace yoke::archive;
+  if (size == 0) return 0;
+  [[maybe_unused]] volatile unsigned sum = 0;  // keeps the reads
+  try {
+    sum = read(static_cast<Reader>(data[0] % 3), std::as_bytes(std::span(data + 1, size - 1)));
+  } catch (const yoke::Error&) {
+    // A damaged file is an expected outcome; any other exception ends the fuzzer.
+  }
+  return 0;
+}
+
+#ifndef YOKE_LIBFUZZER
+
+namespace yoke::archive {
+namespace {
+
+/// Sound files to begin with, each behind the byte that chooses its reader.
+std::vector<std::string> seeds() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "yoke-fuzz-XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(pattern.data());
+  const std::vector<double> numbers{1, 2, 3, 4, 5, 6, 7, 8};
+  const Bytes bytes = std::as_bytes(std::span(numbers));
+  const std::vector<NamedTensor> tensors{
+      {"layer.weight", contiguous_tensor(Dtype::float32, {4, 4}, bytes)},
+      {"layer.bias", contiguous_tensor(Dtype::bfloat16, {32}, bytes)},
+      {"steps", contiguous_tensor(Dtype::int64, {}, bytes)},
+      {"mask", contiguous_tensor(Dtype::boolean, {0, 3}, bytes)}};
+  const Value checkpoint =
+      Dict{{{"model", state_dict(tensors)},
+            {"groups",
+             List{{Dict{{{"lr", 0.1}, {"betas", Tuple{{0.9, 0.999}}}, {"params", List{{0, 1}}}}}}}},
+            {"epoch", 3},
+            {"big", std::int64_t{1} << 40},
+            {"flag", true},
+            {"none", Value()}}};
+  write_safetensors(folder / "m.safetensors", tensors, {{"format", "pt"}});
+  write_pytorch(folder / "m.pt", checkpoint);
+  PickleWriter pickle;
+  pickle.write(checkpoint);
+  std::vector<std::string> files{core::read_file(folder / "m.safetensors"),
+                                 core::read_file(folder / "m.pt"), pickle.finish()};
+  for (std::size_t i = 0; i < files.size(); ++i) files[i].insert(0, 1, static_cast<char>(i));
+  std::filesystem::remove_all(folder);
+  return files;
+}
+
+/// One to eight small damages.
+class Mutator {
+ public:
+  explicit Mutator(std::uint64_t seed) : random_(seed) {}
+
+  std::string damage(std::string bytes) {
+    for (std::size_t times = 1 + below(8); times > 0; --times) once(bytes);
+    return bytes;
+  }
+
+  std::size_t below(std::size_t bound) { return bound == 0 ? 0 : random_() % bound; }
+
+ private:
+  void once(std::string& bytes) {
+    const std::size_t at = 1 + below(bytes.size());  // the first byte stays: it chooses the reader
+    if (at >= bytes.size()) return bytes.push_back(any());
+    const std::size_t length = std::min(bytes.size() - at, 1 + below(16));
+    switch (below(7)) {
+      case 0: bytes[at] = static_cast<char>(bytes[at] ^ 1 << below(8)); break;
+      case 1: bytes[at] = any(); break;
+      case 2: bytes[at] = telling(); break;
+      case 3: bytes.erase(at, length); break;
+      case 4: bytes.insert(at, bytes.substr(1 + below(bytes.size() - 1), length)); break;
+      case 5:
+        std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), length, telling());
+        break;
+      default: bytes.resize(1 + below(bytes.size())); break;
+    }
+  }
+
+  char any() { return static_cast<char>(below(256)); }
+  char telling() {
+    constexpr std::string_view kTelling("\0\x01\x7F\x80\xFF(.}]RtQqhue{[\"0", 20);
+    return kTelling[below(kTelling.size())];
+  }
+
+  std::mt19937_64 random_;
+};
+
+int fuzz(std::chrono::seconds duration, std::uint64_t seed) {
+  const std::vector<std::string> files = seeds();
+  Mutator mutator(seed);
+  std::array<std::size_t, 3> runs{};
+  const auto end = std::chrono::steady_clock::now() + duration;
+  while (std::chrono::steady_clock::now() < end) {
+    const std::size_t file = mutator.below(files.size());
+    const std::string damaged = mutator.damage(files[file]);
+    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(damaged.data()), damaged.size());
+    ++runs[file];
+  }
+  std::printf("seed %llu: %zu safetensors, %zu zip, %zu pickle inputs, no crash\n",
+              static_cast<unsigned long long>(seed), runs[0], runs[1], runs[2]);
+  return 0;
+}
+
+}  // namespace
+}  // namespace yoke::archive
+
+int main(int argc, char** argv) {
+  const long seconds = argc > 1 ? std::atol(argv[1]) : 5;
+  const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+  return yoke::archive::fuzz(std::chrono::seconds(seconds), seed);
+}
+
+#endif
