@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <functional>
 #include <sstream>
 #include <utility>
 
 #include "call.hpp"
+#include "memory.hpp"
 #include "team_state.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
@@ -38,11 +39,21 @@ SegmentAddress read_address(const std::string& words, pid_t pid, std::size_t byt
   return address;
 }
 
+// "fine", or the message of the error that `step` throws: no error may leave before all ranks have
+// agreed, or the others would wait.
+std::string message_of(const std::function<void()>& step) {
+  try {
+    step();
+    return std::string(kFine);
+  } catch (const Error& error) {
+    return error.message();
+  }
+}
+
 }  // namespace
 
 // Every rank's words, in rank order; if one is not fine, the same error on every rank.
-std::vector<std::string> Team::State::agree(const std::string& mine, const std::string& shape,
-                                            Code code) {
+std::vector<std::string> Team::State::agree(const std::string& mine, const std::string& shape) {
   const Note note = note_of(mine);
   std::vector<Note> notes(static_cast<std::size_t>(engine.size()));
   gather(Operation::allocate, note.data(), notes.data(),
@@ -51,38 +62,33 @@ std::vector<std::string> Team::State::agree(const std::string& mine, const std::
   for (const Note& one : notes) all.emplace_back(one.data());
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].starts_with(kFine)) continue;
-    throw Error(code, core::text("rank ", rank, ": ", all[rank]));
+    throw Error(Code::io, core::text("rank ", rank, ": ", all[rank]));
   }
   return all;
 }
 
 std::shared_ptr<const Region> Team::State::allocate(std::size_t bytes) {
   engine.check();
-  const std::string shape = core::bytes_text(bytes) + core::text(" (", bytes, " B)");
-  // No error may leave before the ranks have agreed: the others would wait.
-  auto region = std::make_shared<Region>();
-  std::shared_ptr<Segment> mine;
-  std::string words;
-  try {
-    mine = Segment::create(bytes, /*populate=*/true);
-    words = written(mine->address());
-  } catch (const Error& error) {
-    words = error.message();
-  }
-  const std::vector<std::string> cards = agree(words, shape, Code::io);
+  const std::string shape = core::text(bytes, " B");
+  // Before any rank takes memory: afterwards there is less for the others to find.
+  agree(message_of([&] { require_memory(bytes, engine.size(), available_memory()); }), shape);
 
-  words = kFine;
-  try {
-    for (int rank = 0; rank < engine.size(); ++rank) {
-      const SegmentAddress address = read_address(cards[static_cast<std::size_t>(rank)],
-                                                  engine.member(rank).process.pid, bytes);
-      region->segments.push_back(rank == engine.rank() ? mine : Segment::open(address, true));
-      region->base.push_back(region->segments.back()->data());
-    }
-  } catch (const Error& error) {
-    words = error.message();
-  }
-  agree(words, shape, Code::io);
+  std::shared_ptr<Segment> mine;
+  std::string card;
+  const std::string made =
+      message_of([&] { card = written((mine = Segment::create(bytes, true))->address()); });
+  const std::vector<std::string> cards = agree(made == kFine ? card : made, shape);
+
+  auto region = std::make_shared<Region>();
+  agree(message_of([&] {
+          for (int rank = 0; rank < engine.size(); ++rank) {
+            const SegmentAddress address = read_address(cards[static_cast<std::size_t>(rank)],
+                                                        engine.member(rank).process.pid, bytes);
+            region->segments.push_back(rank == engine.rank() ? mine : Segment::open(address, true));
+            region->base.push_back(region->segments.back()->data());
+          }
+        }),
+        shape);
   mine->close_descriptor();
   region->bytes = bytes;
   region->rank = engine.rank();

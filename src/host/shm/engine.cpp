@@ -28,7 +28,7 @@ std::chrono::nanoseconds spin_of(const TeamOptions& options) {
   // A rank that spins on the core that the awaited one needs would only delay it.
   if (::sched_getaffinity(0, sizeof(cores), &cores) != 0) return {};
   if (CPU_COUNT(&cores) < options.size) return {};
-  return std::chrono::microseconds(100);
+  return std::chrono::microseconds(50);
 }
 
 std::string duration_text(std::chrono::nanoseconds duration) {

@@ -16,10 +16,10 @@ struct Source {
 struct ReduceJob {
   Dtype dtype{Dtype::float32};
   Reduction reduction{Reduction::sum};
-  std::span<const Source> sources;           ///< in rank order; none gives zeros
-  double divisor{1.0};                       ///< for means
-  std::span<std::byte* const> destinations;  ///< each gets the result; may be sources
-  std::size_t count{0};                      ///< elements
+  std::span<const Source> sources{};           ///< in rank order; none gives zeros
+  double divisor{1.0};                         ///< for means
+  std::span<std::byte* const> destinations{};  ///< each gets the result; may be sources
+  std::size_t count{0};                        ///< elements
 };
 
 /// Reduces the sources into every destination. Each element's bits depend on its own sources only:

@@ -91,9 +91,9 @@ std::shared_ptr<Segment> Segment::create(std::size_t bytes, bool populate) {
   if (whole < static_cast<off_t>(bytes) || ::ftruncate(file.number(), whole) != 0) {
     throw Error(Code::io, core::text(what, ": ", reason(errno)));
   }
-  // Takes the memory now: later it would be a SIGBUS in the middle of a step.
+  // Takes the memory now, not in the middle of a step.
   if (populate && ::fallocate(file.number(), 0, 0, whole) != 0) {
-    throw Error(Code::io, core::text(what, ": ", reason(errno)), "free memory, or use fewer ranks");
+    throw Error(Code::io, core::text(what, ": ", reason(errno)));
   }
   // Nobody who holds the descriptor can cut the file under our feet.
   ::fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);

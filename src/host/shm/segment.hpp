@@ -29,7 +29,8 @@ struct SegmentAddress {
 ///   system frees the memory with the last mapping, whichever way the processes end.
 class Segment {
  public:
-  /// Errors: io, with the system's reason, if there is no memory for it.
+  /// Requires, where `populate` takes the memory at once: require_memory() has agreed.
+  /// Errors: io, with the system's reason.
   static std::shared_ptr<Segment> create(std::size_t bytes, bool populate);
 
   /// Errors: unsupported, with the reason, if it cannot be reached or is another one.

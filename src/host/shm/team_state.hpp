@@ -64,7 +64,7 @@ struct Team::State {
                     std::span<std::byte* const> destinations) const;
   void reduce_in_place(const Region& region, const Call& call, std::uint64_t sequence) const;
 
-  std::vector<std::string> agree(const std::string& mine, const std::string& shape, Code code);
+  std::vector<std::string> agree(const std::string& mine, const std::string& shape);
   std::shared_ptr<const Region> allocate(std::size_t bytes);
 };
 

@@ -24,7 +24,7 @@ struct TeamOptions {
   int rank{0};
   int size{1};
   std::chrono::milliseconds timeout{std::chrono::minutes(5)};  ///< for each wait
-  /// How long a wait spins before it sleeps; not given: 100 us where each rank has a core, else 0.
+  /// How long a wait spins before it sleeps; not given: 50 us where each rank has a core, else 0.
   std::optional<std::chrono::microseconds> spin{};
   /// What the blocking collectives copy through, per rank; equal on all ranks.
   std::size_t staging_bytes{2 << 20};
