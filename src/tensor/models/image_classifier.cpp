@@ -1,5 +1,6 @@
 #include "yoke/models/image_classifier.hpp"
 
+#include <mutex>
 #include <utility>
 
 #include <ATen/Context.h>
@@ -57,11 +58,15 @@ void copy_state(const torch::nn::Module& from, torch::nn::Module& to,
   for (std::size_t i = 0; i < sources.size(); ++i) targets[i]->train(sources[i]->is_training());
 }
 
-KeepRandomState::KeepRandomState()
-    : state_(at::globalContext().defaultGenerator(at::kCPU).get_state()) {}
+KeepRandomState::KeepRandomState() {
+  at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  const std::lock_guard lock(generator.mutex());
+  state_ = generator.get_state();
+}
 
 KeepRandomState::~KeepRandomState() {
   at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+  const std::lock_guard lock(generator.mutex());
   generator.set_state(state_);
 }
 

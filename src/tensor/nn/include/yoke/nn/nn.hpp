@@ -1,0 +1,4 @@
+#pragma once
+
+/// Building blocks that LibTorch lacks.
+#include "yoke/nn/checkpoint.hpp"
