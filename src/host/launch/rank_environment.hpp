@@ -9,11 +9,11 @@ namespace yoke::launch {
 
 // What all ranks of one job share.
 struct JobFacts {
-  std::string id;
+  std::string id{};
   int ranks = 1;
   int port = 0;
   int store_descriptor = -1;
-  std::filesystem::path scratch_folder;  // rank r's error file is r/error.json in it
+  std::filesystem::path scratch_folder{};  // rank r's error file is r/error.json in it
 };
 
 // Where rank `rank` leaves its error.
