@@ -1,0 +1,109 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "yoke/settings/resolve.hpp"
+#include "yoke/settings/schema.hpp"
+
+namespace yoke::settings {
+
+enum class DataFormat { detect, idx };
+enum class Parallel { ddp, dp, none };
+enum class Backend { detect, shm, gloo, nccl };
+enum class Optimizer { sgd, adamw };
+enum class ScaleLr { none, linear };
+enum class Schedule { constant, cosine, step, linear };
+enum class Precision { fp32 };
+
+/// The models that Yoke brings.
+[[nodiscard]] const std::vector<std::string>& builtin_models();
+
+/// All settings of a training run, checked. Names are those of the flags; docs/settings.md lists
+/// them.
+struct TrainSettings {
+  std::string data;  ///< fashion-mnist, synthetic, or a folder
+  DataFormat data_format = DataFormat::detect;
+  std::string valid;  ///< empty: the set's own test part
+  std::string model;
+  int num_classes = 0;  ///< 0: as in the data
+
+  Parallel parallel = Parallel::ddp;
+  int ranks = 0;  ///< 0: one per GPU, else 1
+  std::vector<int> device_ids;
+  Backend backend = Backend::detect;
+  double timeout_seconds = 0;  ///< of each wait for another rank
+
+  int epochs = 0;
+  std::int64_t max_steps = 0;  ///< 0: no limit
+  int batch_size = 0;          ///< per rank and micro-batch
+  int accumulate = 0;
+  std::uint64_t seed = 0;
+
+  Optimizer optimizer = Optimizer::sgd;
+  double lr = 0;
+  ScaleLr scale_lr = ScaleLr::none;
+  double momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  std::array<double, 2> betas{};
+  double eps = 0;
+  double clip_norm = 0;  ///< 0: off
+
+  Schedule schedule = Schedule::constant;
+  double warmup_epochs = 0;
+  std::int64_t warmup_steps = 0;
+  int step_size = 0;  ///< epochs; schedule step
+  double gamma = 0;
+
+  int workers = 0;
+  int threads = 0;  ///< 0: cores / ranks
+  Precision precision = Precision::fp32;
+  bool channels_last = false;
+
+  double ema = 0;      ///< decay; 0: off
+  int early_stop = 0;  ///< epochs without a better result; 0: off
+  bool keep_best = false;
+  int eval_every = 0;  ///< epochs; 0: only at the end
+
+  std::string weights;  ///< a file or a run folder; empty: none
+  std::vector<std::string> freeze;
+
+  std::filesystem::path out;
+  bool overwrite = false;
+  bool print_config = false;
+  bool json = false;
+  int log_every = 0;  ///< steps
+};
+
+/// The table of `yoke train` and of a program's own yoke::train::main. `models` are the names that
+/// --model takes; the default is small-cnn if it is among them, else the first.
+[[nodiscard]] Schema train_schema(const std::vector<std::string>& models = builtin_models(),
+                                  const std::string& usage = "yoke train [flags]");
+
+/// The same options for `yoke eval`, so that it reads a run's recipe; its help shows those that
+/// matter to it.
+[[nodiscard]] Schema eval_schema(const std::vector<std::string>& models = builtin_models(),
+                                 const std::string& usage = "yoke eval --weights FILE|RUN [flags]");
+
+/// The values of train_schema(), and what no single option can check.
+/// Errors: invalid_argument, with the origin of the value: a data name that is neither known nor a
+/// folder, a
+///   combination that cannot be (Nesterov without momentum, two warm-ups, --parallel dp over
+///   several ranks, ...).
+[[nodiscard]] TrainSettings train_settings(const Settings& settings);
+
+/// resolve() for `yoke eval`: where --weights names a run folder, the recipe in it stands below all
+/// but the site file, so that data and model need not be said again. Errors: those of resolve(),
+/// and invalid_argument without --weights.
+[[nodiscard]] Settings resolve_eval(const Schema& schema, Sources sources);
+
+/// Refuses a run folder that already holds files, unless `overwrite` is set. Called once per run,
+/// before ranks start. Errors: invalid_argument, naming the folder and one of its files.
+void require_fresh_folder(const TrainSettings& settings);
+
+}  // namespace yoke::settings

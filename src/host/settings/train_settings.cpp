@@ -1,0 +1,232 @@
+#include "yoke/settings/train_settings.hpp"
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "train_choices.hpp"
+#include "value.hpp"
+#include "yoke/core/error.hpp"
+#include "yoke/core/text.hpp"
+
+namespace yoke::settings {
+namespace {
+
+namespace fs = std::filesystem;
+using core::Code;
+using core::Error;
+using core::text;
+
+/// "nesterov = true (from recipe a.toml:3)".
+std::string shown(const Settings& settings, const std::string& key) {
+  const Setting& setting = settings.setting(key);
+  return text(key, " = ", toml_text(setting.value), " (from ", setting.origin.text(), ")");
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& hint) {
+  throw Error(Code::invalid_argument, what, hint);
+}
+
+void require_data(const Settings& settings) {
+  const std::string& data = settings.text("data");
+  const std::vector<std::string>& names = data_names();
+  if (std::find(names.begin(), names.end(), data) != names.end()) return;
+  std::error_code error;
+  if (fs::is_directory(data, error)) return;
+  const auto near = core::nearest(data, names);
+  const bool is_path = data.find('/') != std::string::npos;
+  refuse(shown(settings, "data") +
+             (is_path ? ": no such folder" : ": neither a known data set nor a folder"),
+         near && !is_path ? "did you mean " + *near + "?"
+                          : "known: " + core::joined(names) + ", or a folder of IDX files");
+}
+
+void require_valid_folder(const Settings& settings) {
+  std::error_code error;
+  if (!settings.is_set("valid") || fs::is_directory(settings.text("valid"), error)) return;
+  refuse(shown(settings, "valid") + ": no such folder",
+         "give the folder that holds the images to evaluate on");
+}
+
+void require_device_ids(const Settings& settings, const TrainSettings& out) {
+  const std::set<int> unique(out.device_ids.begin(), out.device_ids.end());
+  if (unique.size() != out.device_ids.size()) {
+    refuse(shown(settings, "device-ids") + ": a device stands twice", "name each device once");
+  }
+  const bool is_fixed = out.parallel == Parallel::ddp && out.ranks > 0 && !out.device_ids.empty();
+  if (is_fixed && out.device_ids.size() != static_cast<std::size_t>(out.ranks)) {
+    refuse(text(shown(settings, "ranks"), " and ", shown(settings, "device-ids"), ": ", out.ranks,
+                " ranks, ", out.device_ids.size(), " devices"),
+           "with --parallel ddp each rank has one device: leave one of the two out");
+  }
+  if (out.parallel == Parallel::none && out.device_ids.size() > 1) {
+    refuse(text(shown(settings, "parallel"), " and ", shown(settings, "device-ids"),
+                ": none uses one device"),
+           "use --parallel ddp or dp");
+  }
+}
+
+void require_parallel(const Settings& settings, const TrainSettings& out) {
+  if (out.parallel != Parallel::ddp && out.ranks > 1) {
+    refuse(text(shown(settings, "parallel"), " and ", shown(settings, "ranks"),
+                ": this form runs in one process"),
+           "leave --ranks out, or use --parallel ddp");
+  }
+  require_device_ids(settings, out);
+}
+
+void require_optimizer(const Settings& settings, const TrainSettings& out) {
+  if (out.nesterov && out.momentum == 0) {
+    refuse(text(shown(settings, "nesterov"), " needs a momentum; ", shown(settings, "momentum")),
+           "give --momentum 0.9");
+  }
+  if (settings.numbers("betas").size() != 2) {
+    refuse(shown(settings, "betas") + ": not two numbers", "write --betas 0.9,0.999");
+  }
+}
+
+void require_schedule(const Settings& settings, const TrainSettings& out) {
+  if (out.warmup_epochs > 0 && out.warmup_steps > 0) {
+    refuse(text(shown(settings, "warmup-epochs"), " and ", shown(settings, "warmup-steps"),
+                ": two lengths of one warm-up"),
+           "leave one of the two out");
+  }
+  if (out.schedule == Schedule::step && out.step_size == 0) {
+    refuse(shown(settings, "schedule") + " needs the number of epochs between its falls",
+           "give --step-size 30");
+  }
+}
+
+int as_int(const Settings& settings, const char* key) {
+  return static_cast<int>(settings.integer(key));
+}
+
+int int_or_zero(const Settings& settings, const char* key) {
+  return settings.is_set(key) ? as_int(settings, key) : 0;
+}
+
+std::string text_or_empty(const Settings& settings, const char* key) {
+  return settings.is_set(key) ? settings.text(key) : std::string();
+}
+
+void take_data(TrainSettings& out, const Settings& settings) {
+  out.data = settings.text("data");
+  out.data_format = meaning(kDataFormats, settings.text("data-format"));
+  out.valid = text_or_empty(settings, "valid");
+  out.model = settings.text("model");
+  out.num_classes = as_int(settings, "num-classes");
+}
+
+void take_parallel(TrainSettings& out, const Settings& settings) {
+  out.parallel = meaning(kParallels, settings.text("parallel"));
+  out.ranks = int_or_zero(settings, "ranks");
+  for (const std::int64_t id : settings.integers("device-ids"))
+    out.device_ids.push_back(static_cast<int>(id));
+  out.backend = meaning(kBackends, settings.text("backend"));
+  out.timeout_seconds = settings.number("timeout");
+}
+
+void take_length(TrainSettings& out, const Settings& settings) {
+  out.epochs = as_int(settings, "epochs");
+  out.max_steps = settings.integer("max-steps");
+  out.batch_size = as_int(settings, "batch-size");
+  out.accumulate = as_int(settings, "accumulate");
+  out.seed = static_cast<std::uint64_t>(settings.integer("seed"));
+  out.eval_every = as_int(settings, "eval-every");
+  out.early_stop = as_int(settings, "early-stop");
+  out.keep_best = settings.toggle("keep-best");
+}
+
+void take_optimizer(TrainSettings& out, const Settings& settings) {
+  out.optimizer = meaning(kOptimizers, settings.text("optimizer"));
+  const bool is_sgd = out.optimizer == Optimizer::sgd;
+  out.lr = settings.is_set("lr") ? settings.number("lr") : is_sgd ? 0.1 : 0.001;
+  out.scale_lr = meaning(kScaleLrs, settings.text("scale-lr"));
+  out.momentum = settings.number("momentum");
+  out.nesterov = settings.toggle("nesterov");
+  out.weight_decay = settings.is_set("weight-decay") ? settings.number("weight-decay")
+                     : is_sgd                        ? 0.0
+                                                     : 0.01;
+  out.eps = settings.number("eps");
+  out.clip_norm = settings.number("clip-norm");
+  out.ema = settings.number("ema");
+  require_optimizer(settings, out);
+  std::copy_n(settings.numbers("betas").begin(), 2, out.betas.begin());
+}
+
+void take_schedule(TrainSettings& out, const Settings& settings) {
+  out.schedule = meaning(kSchedules, settings.text("schedule"));
+  out.warmup_epochs = settings.number("warmup-epochs");
+  out.warmup_steps = settings.integer("warmup-steps");
+  out.step_size = int_or_zero(settings, "step-size");
+  out.gamma = settings.number("gamma");
+}
+
+/// runs/<data>-<model>; of a folder its last name.
+fs::path default_out(const TrainSettings& out) {
+  const fs::path data = (fs::path(out.data) / "").lexically_normal().parent_path().filename();
+  const std::string name = data.empty() || data == "." || data == ".." ? "data" : data.string();
+  return fs::path("runs") / (name + "-" + out.model);
+}
+
+void take_machine_and_output(TrainSettings& out, const Settings& settings) {
+  out.workers = as_int(settings, "workers");
+  out.threads = int_or_zero(settings, "threads");
+  out.precision = meaning(kPrecisions, settings.text("precision"));
+  out.channels_last = settings.toggle("channels-last");
+  out.weights = text_or_empty(settings, "weights");
+  out.freeze = settings.texts("freeze");
+  out.out = settings.is_set("out") ? fs::path(settings.text("out")) : default_out(out);
+  out.overwrite = settings.toggle("overwrite");
+  out.print_config = settings.toggle("print-config");
+  out.json = settings.toggle("json");
+  out.log_every = as_int(settings, "log-every");
+}
+
+}  // namespace
+
+TrainSettings train_settings(const Settings& settings) {
+  TrainSettings out;
+  take_data(out, settings);
+  take_parallel(out, settings);
+  take_length(out, settings);
+  take_optimizer(out, settings);
+  take_schedule(out, settings);
+  take_machine_and_output(out, settings);
+  require_data(settings);
+  require_valid_folder(settings);
+  require_parallel(settings, out);
+  require_schedule(settings, out);
+  return out;
+}
+
+Settings resolve_eval(const Schema& schema, Sources sources) {
+  const Settings first = resolve(schema, sources);
+  if (first.wants_help()) return first;
+  if (!first.is_set("weights")) {
+    refuse("yoke eval: no weights to evaluate",
+           "give --weights FILE, or --weights RUN of a run folder");
+  }
+  const fs::path recipe = fs::path(first.text("weights")) / "recipe.toml";
+  std::error_code error;
+  if (!fs::exists(recipe, error)) return first;
+  sources.base_recipe = recipe;
+  return resolve(schema, sources);
+}
+
+void require_fresh_folder(const TrainSettings& settings) {
+  if (settings.overwrite) return;
+  std::error_code error;
+  const fs::path& out = settings.out;
+  if (fs::exists(out, error) && !fs::is_directory(out, error)) {
+    refuse(text("run folder ", out.string(), ": this is a file"), "choose another --out");
+  }
+  const fs::directory_iterator files(out, error);
+  if (error || files == fs::directory_iterator{}) return;
+  refuse(text("run folder ", out.string(), ": not empty, it holds ",
+              files->path().filename().string()),
+         "choose another --out, or --overwrite to write into it");
+}
+
+}  // namespace yoke::settings
