@@ -1,51 +1,19 @@
-# Finds LibTorch in YOKE_TORCH_DIR and defines the imported target yoke::torch (interface), without find_package(Torch):
-# the wheel's own package wants a CUDA toolkit and leaks flags. Sets YOKE_TORCH_VERSION, YOKE_OLD_ABI, YOKE_CUDA_ON.
+# Finds LibTorch in YOKE_TORCH_DIR and defines the target yoke::torch (interface), without find_package(Torch): the
+# wheel's own package wants a CUDA toolkit and leaks flags. Sets YOKE_TORCH_VERSION, YOKE_OLD_ABI, YOKE_CUDA_ON.
 #
-# Three layouts are known: a wheel (.../site-packages/torch), a LibTorch archive, a source build (torch/ in the
-# checkout after `setup.py develop`, whose headers lie in torch/include as well).
-
 get_filename_component(YOKE_TORCH_DIR "${YOKE_TORCH_DIR}" ABSOLUTE BASE_DIR ${CMAKE_SOURCE_DIR})
 set(yoke_torch_lib ${YOKE_TORCH_DIR}/lib)
 set(yoke_torch_include ${YOKE_TORCH_DIR}/include)
-if(NOT EXISTS ${yoke_torch_lib}/libtorch_cpu.so)
-  message(FATAL_ERROR "YOKE_TORCH_DIR=${YOKE_TORCH_DIR}: no lib/libtorch_cpu.so there. "
-    "Give the folder `torch` of a wheel, a LibTorch folder, or run tools/setup and use .yoke/torch/<version>-<flavour>/torch")
-endif()
-
-# The version stands in a header, under two names over the years.
-set(YOKE_TORCH_VERSION "")
-foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
-  if(NOT YOKE_TORCH_VERSION AND EXISTS ${yoke_torch_include}/${header})
-    file(STRINGS ${yoke_torch_include}/${header} lines REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
-    string(REGEX MATCHALL "[0-9]+" numbers "${lines}")
-    list(LENGTH numbers count)
-    if(count EQUAL 3)
-      string(REPLACE ";" "." YOKE_TORCH_VERSION "${numbers}")
-    endif()
-  endif()
-endforeach()
-if(NOT YOKE_TORCH_VERSION)
-  message(FATAL_ERROR "YOKE_TORCH_DIR=${YOKE_TORCH_DIR}: no version found in include/torch/headeronly/version.h or include/torch/csrc/api/include/torch/version.h")
+include(YokeTorchFacts)
+yoke_torch_facts(${YOKE_TORCH_DIR})
+if(YOKE_TORCH_FAULT)
+  message(FATAL_ERROR "YOKE_TORCH_DIR=${YOKE_TORCH_DIR}: ${YOKE_TORCH_FAULT}. Give the folder `torch` of a wheel, a LibTorch "
+    "folder or a source build, or run tools/setup and use .yoke/torch/<version>-<flavour>/torch")
 endif()
 if(YOKE_TORCH_VERSION VERSION_LESS 2.6 OR YOKE_TORCH_VERSION VERSION_GREATER_EQUAL 2.12)
   message(FATAL_ERROR "YOKE_TORCH_DIR=${YOKE_TORCH_DIR} holds torch ${YOKE_TORCH_VERSION}; Yoke builds with 2.6 to 2.11")
 endif()
-
-# Whoever passes std::string to torch must be built with torch's string ABI. libc10 exports c10::Error's constructor,
-# whose mangled name tells which it is.
-find_program(YOKE_NM NAMES nm llvm-nm REQUIRED)
-execute_process(COMMAND ${YOKE_NM} -D --defined-only ${yoke_torch_lib}/libc10.so
-  OUTPUT_VARIABLE symbols ERROR_QUIET RESULT_VARIABLE failed)
-if(failed)
-  message(FATAL_ERROR "${YOKE_NM} cannot read ${yoke_torch_lib}/libc10.so")
-endif()
-if(symbols MATCHES "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_string")
-  set(YOKE_OLD_ABI OFF)
-elseif(symbols MATCHES "_ZN3c105ErrorC1ENS_14SourceLocationESs")
-  set(YOKE_OLD_ABI ON)
-else()
-  message(FATAL_ERROR "${yoke_torch_lib}/libc10.so: neither string ABI recognised in c10::Error's constructor")
-endif()
+set(YOKE_OLD_ABI ${YOKE_TORCH_OLD_ABI})
 
 # CUDA parts: the wheels keep them in ../nvidia, a LibTorch archive needs a toolkit.
 get_filename_component(yoke_site ${YOKE_TORCH_DIR} DIRECTORY)
@@ -82,9 +50,7 @@ target_compile_definitions(yoke_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
 if(YOKE_OLD_ABI)
   target_compile_definitions(yoke_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=0)
 endif()
-# In the build tree programs find torch by run path; an installation's package file looks it up anew.
 set(yoke_torch_links -Wl,--allow-shlib-undefined ${yoke_torch_lib}/libtorch_cpu.so ${yoke_torch_lib}/libc10.so)
-set(yoke_torch_rpath ${yoke_torch_lib} ${yoke_nvidia_lib})
 if(YOKE_CUDA_ON)
   target_compile_definitions(yoke_torch INTERFACE USE_C10D_NCCL YOKE_CUDA)
   target_include_directories(yoke_torch SYSTEM INTERFACE
@@ -101,9 +67,9 @@ endif()
 foreach(item ${yoke_torch_links})
   target_link_libraries(yoke_torch INTERFACE $<BUILD_INTERFACE:${item}>)
 endforeach()
-foreach(folder ${yoke_torch_rpath})
-  target_link_options(yoke_torch INTERFACE $<BUILD_INTERFACE:-Wl,-rpath,${folder}>)
-endforeach()
+# In the build tree programs find torch by run path, which CMake takes out when it installs them: the front program then
+# tells the loader where torch is, and projects that use the package link torch on their own.
+set(CMAKE_BUILD_RPATH ${yoke_torch_lib} ${yoke_nvidia_lib})
 
 message(STATUS "torch ${YOKE_TORCH_VERSION} in ${YOKE_TORCH_DIR}, CUDA ${YOKE_CUDA_ON}, old string ABI ${YOKE_OLD_ABI}")
 

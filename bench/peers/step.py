@@ -1,0 +1,135 @@
+"""The rival of yoke-bench-step: the same model, data, optimizer and timing in Python PyTorch.
+
+    torchrun --nproc-per-node 2 bench/peers/step.py --model mlp --batch 8 --steps 200 --parallel ddp
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import time
+
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+class SmallCnn(nn.Module):
+    """docs/models.md, small-cnn."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 16, 5, padding=2)
+        self.conv2 = nn.Conv2d(16, 32, 3, padding=1)
+        self.fc1 = nn.Linear(32 * 7 * 7, 128)
+        self.fc2 = nn.Linear(128, 10)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
+        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
+        return self.fc2(F.relu(self.fc1(x.flatten(1))))
+
+
+def make_model(name):
+    if name == "mlp":
+        return nn.Sequential(nn.Flatten(), nn.Linear(784, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(),
+                             nn.Linear(2048, 10))
+    if name == "small-cnn":
+        return SmallCnn()
+    import torchvision
+
+    return getattr(torchvision.models, name)()
+
+
+def fill_parameters(model):
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() < 2:
+                continue
+            fan = p.numel() // p.size(0)
+            p.copy_((torch.cos(torch.arange(p.numel(), dtype=torch.float32) * 0.7) * (1.4 / math.sqrt(fan))).view_as(p))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default="mlp")
+    parser.add_argument("--parallel", default="ddp", choices=["ddp", "none"])
+    parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--warmup", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=1)
+    args = parser.parse_args()
+
+    rank = int(os.environ.get("RANK", 0))
+    world = int(os.environ.get("WORLD_SIZE", 1))
+    cuda = torch.cuda.is_available()
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))) if cuda else torch.device("cpu")
+    if cuda:
+        torch.cuda.set_device(device)
+        torch.backends.cudnn.benchmark = False
+    if args.parallel == "ddp":
+        os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+        os.environ.setdefault("MASTER_PORT", "29511")
+        torch.distributed.init_process_group("nccl" if cuda else "gloo", rank=rank, world_size=world)
+
+    small = args.model in ("mlp", "small-cnn")
+    channels, side, classes = (1, 28, 10) if small else (3, 224, 1000)
+    model = make_model(args.model)
+    fill_parameters(model)
+    model.to(device)
+    numel = args.batch * channels * side * side
+    images = torch.sin(torch.arange(numel, dtype=torch.float32) * 0.01 + rank).view(args.batch, channels, side, side)
+    labels = ((torch.arange(args.batch) * 7 + rank) % classes).to(device)
+    images = images.to(device)
+    if not small:
+        model.to(memory_format=torch.channels_last)
+        images = images.contiguous(memory_format=torch.channels_last)
+    forward = model
+    if args.parallel == "ddp":
+        forward = nn.parallel.DistributedDataParallel(model, device_ids=[device.index] if cuda else None,
+                                                      gradient_as_bucket_view=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, fused=True)
+
+    loss = None
+
+    def step():
+        nonlocal loss
+        optimizer.zero_grad()
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=args.precision == "bf16"):
+            loss = F.cross_entropy(forward(images), labels)
+        loss.backward()
+        optimizer.step()
+
+    def wait():
+        if cuda:
+            torch.cuda.synchronize()
+
+    step()
+    wait()
+    first_step_ns = time.time_ns()
+    for _ in range(args.warmup - 1):
+        step()
+    wait()
+    medians = []
+    block = 10 if cuda else 1
+    for _ in range(args.rounds):
+        times = []
+        for _ in range(0, args.steps, block):
+            begin = time.perf_counter()
+            for _ in range(block):
+                step()
+            wait()
+            times.append((time.perf_counter() - begin) * 1000 / block)
+        medians.append(statistics.median(times))
+    if rank == 0:
+        print(json.dumps({"step_ms": medians, "batch": args.batch, "ranks": world, "first_step_ns": first_step_ns,
+                          "loss": round(loss.item(), 6),
+                          "peak_bytes": torch.cuda.max_memory_allocated() if cuda else 0, "torch": torch.__version__}))
+    if args.parallel == "ddp":
+        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
