@@ -14,7 +14,8 @@
 namespace yoke::archive::pickle {
 
 // Note [Nodes and values]
-// A pickle refers back to objects that it made before, also to lists and dicts that it fills later.
+// A pickle refers back to objects that it made before, also to lists and
+// dicts that it fills later.
 // So it is read into nodes that refer to each other, and the finished node is copied into a Value,
 // which is a tree. An object that stands in two places is copied twice; since a small pickle can so
 // name 2^50 objects, all copying draws on a budget, and since an object can contain itself, the

@@ -49,7 +49,7 @@ Kept keep(const Source& source, std::span<const std::byte> bytes, std::size_t al
   const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment == 0;
   if (source.owner != nullptr && aligned) return {bytes, source.owner};
   // operator new's alignment suits every dtype.
-  auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
   return {*copy, copy};
 }
 

@@ -14,7 +14,7 @@ namespace yoke::archive {
 /// Finds the records of a zip in memory, with 64-bit sizes. Nothing is copied.
 ///
 /// Errors: corrupt_data for whatever does not fit together; from record() also unsupported for a
-/// compressed or encrypted one. Borrows the source.
+///   compressed or encrypted one. Borrows the source.
 class ZipReader {
  public:
   explicit ZipReader(const Source& source);

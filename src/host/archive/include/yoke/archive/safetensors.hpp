@@ -22,12 +22,10 @@ struct Safetensors {
 ///   write_safetensors("model.safetensors", tensors, {{"format", "pt"}});
 ///
 /// Shapes: any; a view that is not contiguous is written row-major through a buffer of 1 MiB; a
-/// storage that two
-///   tensors share is written twice, since the format has no aliases.
-/// The same tensors give the same bytes. In the file they lie by falling element size, else in the
-/// order given. Errors: invalid_argument for a name that is there twice, reserved or not UTF-8, or
-/// for an unsound view; io as
-///   AtomicFile, with the size that was needed; an older file stays untouched then.
+///   storage that two tensors share is written twice, since the format has no aliases.
+/// Order: by falling element size, else as given. The same tensors give the same bytes.
+/// Errors: invalid_argument for a name that is there twice, reserved or not UTF-8, or for an unsound
+///   view; io as AtomicFile, with the size that was needed; an older file stays untouched then.
 /// Cost: one pass over the bytes; memory for the header only.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});
@@ -36,9 +34,8 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
 /// copied).
 ///
 /// Errors: not_found, io; corrupt_data with path and size for whatever is not sound: header beyond
-/// the file, JSON,
-///   an offset out of bounds, overlaps, holes, a size that does not fit the shape; unsupported for
-///   a dtype that archive::Dtype lacks, by name.
+///   the file, JSON, an offset out of bounds, overlaps, holes, a size that does not fit the shape;
+///   unsupported for a dtype that archive::Dtype lacks, by name.
 [[nodiscard]] Safetensors read_safetensors(const std::filesystem::path& path);
 
 /// The same from memory, which is copied from; `name` stands in errors.

@@ -21,9 +21,9 @@ namespace yoke::archive {
 ///
 /// Two tensors alias each other if their storages begin at the same address.
 /// Owns: `owner` keeps the storage alive (a mapped file, for what a reader returns). With a null
-/// owner the storage is
-///   borrowed from the caller, who keeps it until the write returns.
-/// Threads: a value; copies share the storage, which nobody writes.
+///   owner the storage is borrowed from the caller, who keeps it until the write returns.
+/// Threads: a value; copies share the storage. What a reader returns lies in memory of this process
+///   alone, so who takes it over may write it; the file stays as it is.
 struct Tensor {
   Dtype dtype = Dtype::float32;
   std::vector<std::int64_t> shape{};     ///< of each dimension; empty for a scalar

@@ -33,11 +33,13 @@ struct Dict {
   /// Appends. Requires: the key is not there yet; writers refuse a dict that holds a key twice.
   void set(Value key, Value value);
 
-  /// The value under the key, or null. Cost: linear in the number of entries.
+  /// The value under the key, or null.
+  /// Cost: linear in the number of entries.
   [[nodiscard]] const Value* find(std::string_view key) const;
   [[nodiscard]] const Value* find(std::int64_t key) const;
 
-  /// The value under the key. Errors: corrupt_data, naming the key and those that are there.
+  /// The value under the key.
+  /// Errors: corrupt_data, naming the key and those that are there.
   [[nodiscard]] const Value& at(std::string_view key) const;
 };
 
@@ -76,7 +78,8 @@ class Value {
     return std::get_if<T>(&data_);
   }
 
-  /// The content. Errors: corrupt_data, e.g. "expected an int, found a dict of 3 entries".
+  /// The content.
+  /// Errors: corrupt_data, e.g. "expected a value of kind int, found dict".
   template <class T>
   [[nodiscard]] const T& as() const {
     if (const T* content = std::get_if<T>(&data_)) return *content;
@@ -87,10 +90,12 @@ class Value {
     return const_cast<T&>(std::as_const(*this).template as<T>());
   }
 
-  /// A float, an int or a bool as a float: Python writes `lr=1` as an int. Errors: as as().
+  /// A float, an int or a bool as a float: Python writes `lr=1` as an int.
+  /// Errors: as as().
   [[nodiscard]] double number() const;
 
-  /// The items of a list or a tuple: which of them Python wrote seldom matters. Errors: as as().
+  /// The items of a list or a tuple: which of them Python wrote seldom matters.
+  /// Errors: as as().
   [[nodiscard]] const std::vector<Value>& items() const;
 
   [[nodiscard]] bool is_none() const noexcept { return data_.index() == 0; }
