@@ -33,15 +33,20 @@ std::string flag_text(const Option& option) {
   return core::text("  --", is_on ? "no-" : "", option.key, var.empty() ? "" : " " + var);
 }
 
+/// As a flag takes it: no quotes, no brackets, 300 and not 300.0.
+std::string plain_text(const Value& value) {
+  std::string out;
+  for (const char c : toml_text(value)) {
+    if (c != '"' && c != '[' && c != ']' && c != ' ') out += c;
+  }
+  return out.ends_with(".0") ? out.substr(0, out.size() - 2) : out;
+}
+
 std::string default_text(const Option& option) {
   if (option.type == Type::toggle) return "";
-  if (std::holds_alternative<std::monostate>(option.fallback)) {
-    return option.if_unset.empty() ? "" : " (default: " + option.if_unset + ")";
-  }
-  if (const auto* words = std::get_if<std::string>(&option.fallback))
-    return " (default: " + *words + ")";
-  const std::string value = toml_text(option.fallback);
-  return value == "[]" ? "" : " (default: " + value + ")";
+  const bool unset = std::holds_alternative<std::monostate>(option.fallback);
+  const std::string value = unset ? option.if_unset : plain_text(option.fallback);
+  return value.empty() ? "" : " (default: " + value + ")";
 }
 
 std::string explanation(const Option& option) {
@@ -56,7 +61,7 @@ std::string explanation(const Option& option) {
 /// kColumns.
 void add_wrapped(std::string& out, std::size_t column, const std::string& words) {
   const std::string indent = "\n" + std::string(kHelpColumn, ' ');
-  if (column >= kHelpColumn) {
+  if (column + 1 >= kHelpColumn) {
     out += indent;
   } else {
     out += std::string(kHelpColumn - column, ' ');
@@ -85,7 +90,7 @@ std::string help_text(const Schema& schema) {
     group = option.group;
     const std::string flag = flag_text(option);
     out += flag;
-    add_wrapped(out, flag.size() + 1, explanation(option));
+    add_wrapped(out, flag.size(), explanation(option));
   }
   out +=
       "\nA flag counts more than its variable (YOKE_BATCH_SIZE for --batch-size), that\n"

@@ -94,8 +94,11 @@ TEST(Help, ListsEveryFlagByGroupInEightyColumns) {
 
   const std::string help = help_text(schema);
 
-  EXPECT_THAT(help, HasSubstr("usage: yoke train [flags]\n\ndata and model\n  --data NAME|DIR"));
+  EXPECT_THAT(help, HasSubstr("usage: yoke train [flags]\n\ndata and model\n  --data NAME|DIR      "
+                              "   fashion-mnist, synthetic"));
   EXPECT_THAT(help, HasSubstr("--nproc-per-node"));
+  EXPECT_THAT(help, HasSubstr("(default: 0.9,0.999)"));
+  EXPECT_THAT(help, HasSubstr("(default: 300)"));
   for (const Option& option : schema.options()) EXPECT_THAT(help, HasSubstr("  --" + option.key));
   std::istringstream lines(help);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
