@@ -1,10 +1,7 @@
 #include "yoke/core/environment.hpp"
 
-#include <net/if.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -216,15 +213,30 @@ Found from_torch_variables(const Variables& variables) {
   return facts;
 }
 
+/// Slurm numbers steps from 0 and keeps the highest ids for the shell of salloc, the batch script
+/// and what else it starts itself: no ranks run there.
+bool is_reserved_step(const std::string& id) {
+  constexpr std::int64_t kFirstReserved = 0xFFFFFFF0;
+  const auto number = parse_integer(id);
+  return number && *number >= kFirstReserved;
+}
+
+std::string slurm_step(const Variables& variables) {
+  return variables.first_text({"SLURM_STEP_ID", "SLURM_STEPID"});
+}
+
 /// The batch script itself carries SLURM_PROCID=0 as well; a step has an id, or another rank than
 /// 0.
 bool is_slurm_step(const Variables& variables) {
-  if (!variables.has("SLURM_PROCID")) return false;
-  return variables.has("SLURM_STEP_ID") || variables.has("SLURM_STEPID") ||
-         variables.number("SLURM_PROCID") != 0;
+  const std::string step = slurm_step(variables);
+  if (!variables.has("SLURM_PROCID") || is_reserved_step(step)) return false;
+  return !step.empty() || variables.number("SLURM_PROCID") != 0;
 }
 
+/// What was asked for against what was started; where Slurm itself says how the tasks of the step
+/// are spread, that counts.
 void check_slurm_counts(const Variables& variables) {
+  if (variables.has("SLURM_STEP_TASKS_PER_NODE")) return;
   const auto tasks = variables.first_number({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
   const auto per_node = variables.number("SLURM_NTASKS_PER_NODE");
   const auto nodes =
@@ -242,7 +254,7 @@ void check_slurm_counts(const Variables& variables) {
 int slurm_port(const Variables& variables) {
   const int job = variables.first_number({"SLURM_JOB_ID", "SLURM_JOBID"}).value_or(0);
   const int step = variables.first_number({"SLURM_STEP_ID", "SLURM_STEPID"}).value_or(0);
-  return 15'000 + static_cast<int>((static_cast<std::int64_t>(job) * 31 + step) % 10'000);
+  return 15'000 + static_cast<int>((std::int64_t{job} * 31 + step) % 10'000);
 }
 
 Found from_slurm(const Variables& variables) {
@@ -274,7 +286,7 @@ Found from_slurm(const Variables& variables) {
   facts.master_port = slurm_port(variables);
   read_meeting_point(variables, facts);
   facts.job_id = text("slurm-", variables.first_text({"SLURM_JOB_ID", "SLURM_JOBID"}), ".",
-                      variables.first_text({"SLURM_STEP_ID", "SLURM_STEPID"}));
+                      slurm_step(variables));
   facts.restart_count = variables.number("SLURM_RESTART_COUNT").value_or(0);
   return facts;
 }
@@ -345,19 +357,19 @@ RankFacts from_kubernetes(const Variables& variables) {
   return facts;
 }
 
-bool is_marked(const RankFacts& facts) {
-  return facts.launcher == "yoke" || facts.launcher == "torchrun";
-}
-
-bool agree(const RankFacts& a, const RankFacts& b) {
-  return a.rank == b.rank && a.world_size == b.world_size;
+/// Whether RANK and WORLD_SIZE are those of a launcher and not a leftover.
+bool is_marked(const Variables& variables) {
+  return variables.has("YOKE_JOB_ID") || variables.has("TORCHELASTIC_RUN_ID");
 }
 
 /// RANK and WORLD_SIZE that no launcher marked must say what the live launcher says; what they add
 /// is the meeting point, which `live` has read already.
-RankFacts confirmed(const Variables& variables, const Found& unmarked, RankFacts live,
-                    const Names& names) {
-  if (!unmarked || agree(*unmarked, live)) return live;
+RankFacts confirmed(const Variables& variables, RankFacts live, const Names& names) {
+  const auto rank = variables.number(kTorch.rank);
+  const auto world_size = variables.number(kTorch.world_size);
+  const bool contradict = rank.value_or(live.rank) != live.rank ||
+                          world_size.value_or(live.world_size) != live.world_size;
+  if (!contradict) return live;
   refuse(text(variables.quote_all({"RANK", "WORLD_SIZE"}), " contradict ",
               variables.quote_all({names.rank, names.world_size}), " of ", live.launcher),
          "unset RANK and WORLD_SIZE if they are leftovers, or start the program with torchrun or "
@@ -395,52 +407,25 @@ std::string value_or(const EnvironmentMap& variables, const std::string& name,
 
 RankFacts rank_facts(const EnvironmentMap& map) {
   const Variables variables(map);
-  Found torch = from_torch_variables(variables);
-  if (torch && is_marked(*torch)) {
-    if (is_slurm_step(variables)) torch->notice = outer_notice(variables, *torch, kSlurm);
-    return *torch;
+  if (is_marked(variables)) {
+    if (Found torch = from_torch_variables(variables)) {
+      if (is_slurm_step(variables)) torch->notice = outer_notice(variables, *torch, kSlurm);
+      return *torch;
+    }
   }
   const Found slurm = from_slurm(variables);
   Found mpi = from_any_mpi(variables);
-  if (mpi && slurm && !agree(*mpi, *slurm)) {
+  const bool differ =
+      mpi && slurm && (mpi->rank != slurm->rank || mpi->world_size != slurm->world_size);
+  if (differ) {
     // mpirun starts its helpers as a step, one to a node: the ranks inside are its own.
     mpi->notice = outer_notice(variables, *mpi, kSlurm);
-    return confirmed(variables, torch, *mpi, names_of(*mpi));
+    return confirmed(variables, *mpi, names_of(*mpi));
   }
-  if (slurm) return confirmed(variables, torch, *slurm, kSlurm);
-  if (mpi) return confirmed(variables, torch, *mpi, names_of(*mpi));
-  if (torch) return *torch;
+  if (slurm) return confirmed(variables, *slurm, kSlurm);
+  if (mpi) return confirmed(variables, *mpi, names_of(*mpi));
+  if (Found torch = from_torch_variables(variables)) return *torch;
   return from_kubernetes(variables);
-}
-
-std::vector<std::string> network_interfaces() {
-  std::vector<std::string> names;
-  if (struct if_nameindex* const list = ::if_nameindex()) {
-    for (const struct if_nameindex* entry = list; entry->if_index != 0; ++entry)
-      names.emplace_back(entry->if_name);
-    ::if_freenameindex(list);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-void check_gloo_interface(const EnvironmentMap& map, const std::vector<std::string>& interfaces) {
-  const std::string value = value_or(map, "GLOO_SOCKET_IFNAME");
-  if (value.empty()) return;
-  for (const std::string& name : split(value, ',')) {
-    if (std::find(interfaces.begin(), interfaces.end(), name) != interfaces.end()) continue;
-    const bool exclusion = value.front() == '^';
-    const bool address =
-        !name.empty() && (name.find(':') != std::string::npos ||
-                          std::all_of(name.begin(), name.end(), [](unsigned char c) {
-                            return std::isdigit(c) != 0 || c == '.';
-                          }));
-    const char* why = exclusion ? "Gloo knows no exclusion list; that is NCCL's form"
-                      : address ? "that is an address, not an interface"
-                                : "no such interface";
-    refuse(text("GLOO_SOCKET_IFNAME=", value, ": ", why),
-           text("give the name of one interface; this machine has ", joined(interfaces)));
-  }
 }
 
 }  // namespace yoke::core

@@ -1,50 +1,22 @@
 #include "yoke/launch/rank_count.hpp"
 
-#include <cctype>
-#include <filesystem>
-#include <optional>
-#include <set>
-#include <system_error>
-
 #include "yoke/core/environment.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/device/visible.hpp"
 
 namespace yoke::launch {
 namespace {
 
-namespace fs = std::filesystem;
 using core::text;
 
 constexpr int kMostRanks = 4096;  // more is a slip of the pen
 
-/// Device files of NVIDIA's driver: /dev/nvidia0, /dev/nvidia1 ...
-int gpus_of_machine() {
-  int count = 0;
-  std::error_code error;
-  for (fs::directory_iterator entry("/dev", error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with("nvidia") && core::parse_integer(std::string_view(name).substr(6)))
-      ++count;
-  }
-  return count;
-}
-
-/// CUDA's rule: entries in order, up to the first that names no card or one that was named before.
-int visible_gpus(int gpus, const core::EnvironmentMap& variables) {
-  const auto filter = variables.find("CUDA_VISIBLE_DEVICES");
-  if (filter == variables.end()) return gpus;
-  std::set<std::string> seen;
-  for (const std::string& item : core::split(filter->second, ',')) {
-    const std::string name(core::trimmed(item));
-    const auto index = core::parse_integer(name);
-    const bool by_name = name.starts_with("GPU-") || name.starts_with("MIG-");
-    if (!by_name && (!index || *index < 0 || *index >= gpus)) break;
-    if (!seen.insert(name).second) return 0;
-  }
-  return static_cast<int>(seen.size());
+/// What hides GPUs from the ranks, for messages.
+std::string filter_text(const MachineResources& machine) {
+  return machine.gpu_filter.empty() ? std::string("CUDA_VISIBLE_DEVICES not set")
+                                    : machine.gpu_filter;
 }
 
 RankCount one_per_gpu(const MachineResources& machine) { return {machine.gpus, {}}; }
@@ -53,11 +25,9 @@ RankCount one_per_core(const MachineResources& machine) { return {machine.cores,
 
 RankCount counted(int ranks, const std::string& option, const MachineResources& machine) {
   if (machine.gpus > 0 && ranks > machine.gpus) {
-    const std::string filter =
-        machine.gpu_filter.empty() ? "" : text(" (", machine.gpu_filter, ")");
     throw Error(Code::unsupported,
                 text(option, " ", ranks, ": ", ranks, " processes and ", machine.gpus, " visible ",
-                     machine.gpus == 1 ? "GPU" : "GPUs", filter),
+                     machine.gpus == 1 ? "GPU" : "GPUs", " (", filter_text(machine), ")"),
                 text("ask for ", machine.gpus,
                      " at most, or set CUDA_VISIBLE_DEVICES= (empty) to run on CPUs"));
   }
@@ -74,9 +44,7 @@ RankCount rank_count(std::string_view wanted, const std::string& option,
   if (wanted == "cpu") return one_per_core(machine);
   if (wanted == "gpu") {
     if (machine.gpus > 0) return one_per_gpu(machine);
-    const std::string filter =
-        machine.gpu_filter.empty() ? "" : text(" (", machine.gpu_filter, ")");
-    throw Error(Code::unsupported, text(option, " gpu: no GPU found", filter),
+    throw Error(Code::unsupported, text(option, " gpu: no GPU found (", filter_text(machine), ")"),
                 text("give a number, as in ", option, " 2"));
   }
   if (wanted == "auto") {
@@ -96,7 +64,7 @@ RankCount rank_count(std::string_view wanted, const std::string& option,
 MachineResources machine_resources() {
   const core::EnvironmentMap variables = core::environment();
   MachineResources machine;
-  machine.gpus = visible_gpus(gpus_of_machine(), variables);
+  machine.gpus = device::visible_gpu_count(variables);
   if (const auto filter = variables.find("CUDA_VISIBLE_DEVICES"); filter != variables.end()) {
     machine.gpu_filter = "CUDA_VISIBLE_DEVICES=" + filter->second;
   }

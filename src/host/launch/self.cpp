@@ -10,10 +10,14 @@
 
 #include "yoke/core/console.hpp"
 #include "yoke/core/environment.hpp"
+#include "yoke/core/error.hpp"
+#include "yoke/core/network.hpp"
 #include "yoke/core/text.hpp"
 
 namespace yoke::launch {
 namespace {
+
+using core::text;
 
 constexpr const char* kSelf = "/proc/self/exe";
 
@@ -36,6 +40,45 @@ RankCount wanted_ranks(const SelfOptions& options, const core::EnvironmentMap& v
   return rank_count({}, "ranks", options.machine());
 }
 
+/// A launcher that started one process for a machine of several GPUs meant a machine, not a GPU.
+void check_gpus(const core::RankFacts& facts, const core::EnvironmentMap& variables,
+                const MachineResources& machine) {
+  const int unused = machine.gpus - facts.local_world_size;
+  if (unused <= 0 || !core::value_or(variables, "YOKE_RANKS").empty()) return;
+  const bool one_each = facts.local_world_size == 1 && facts.node_count == facts.world_size;
+  if (one_each && (facts.launcher == "slurm" || facts.counts_nodes)) {
+    throw Error(
+        Code::unsupported,
+        text("rank ", facts.rank, ": ", facts.launcher,
+             " started 1 process on this machine, which has ", machine.gpus, " visible GPUs"),
+        facts.launcher == "slurm"
+            ? text("give srun --ntasks-per-node=", machine.gpus,
+                   ", or set YOKE_RANKS=1 to use one GPU of each machine")
+            : text("start torchrun --nproc-per-node=", machine.gpus,
+                   " in the pods, or set YOKE_RANKS=1 to use one GPU of each"));
+  }
+  if (facts.local_rank == 0) {
+    core::say(core::Level::info, text(unused, " of ", machine.gpus, " visible GPUs stay unused: ",
+                                      facts.launcher, " started ", facts.local_world_size,
+                                      facts.local_world_size == 1 ? " rank" : " ranks", " here"));
+  }
+}
+
+/// What another launcher may have got wrong, said before the ranks wait for one another.
+void check_placement(const core::RankFacts& facts, const core::EnvironmentMap& variables,
+                     const SelfOptions& options) {
+  if (facts.launcher == "yoke") return;  // it has looked itself
+  if (facts.node_count > 1) {
+    core::check_gloo_interface(variables, core::network_interfaces());
+    const std::string warning =
+        facts.local_rank == 0 ? core::loopback_warning(facts, variables, core::own_addresses())
+                              : "";
+    if (!warning.empty()) core::say(core::Level::warning, warning);
+  }
+  check_gpus(facts, variables, options.machine());
+  if (facts.rank == 0 && !facts.notice.empty()) core::say(core::Level::info, facts.notice);
+}
+
 }  // namespace
 
 std::optional<int> run_self(int argc, char** argv, SelfOptions options) {
@@ -44,7 +87,11 @@ std::optional<int> run_self(int argc, char** argv, SelfOptions options) {
   // A launcher that started one process for the whole job (a single Slurm task, one pod) left the
   // sharing to us.
   const bool placed = facts.launcher != "none" && facts.world_size > 1;
-  if (placed || facts.launcher == "yoke" || facts.launcher == "torchrun") return std::nullopt;
+  if (placed || facts.launcher == "yoke" || facts.launcher == "torchrun") {
+    check_placement(facts, variables, options);
+    return std::nullopt;
+  }
+  if (!facts.notice.empty()) core::say(core::Level::info, facts.notice);
   const RankCount count = wanted_ranks(options, variables);
   if (!count.notice.empty()) core::say(core::Level::info, count.notice);
   if (count.ranks == 1) return std::nullopt;
@@ -52,6 +99,7 @@ std::optional<int> run_self(int argc, char** argv, SelfOptions options) {
   options.launch.program = own_program();
   options.launch.ranks = count.ranks;
   options.launch.listen = true;
+  options.launch.zero_is_done = true;
   return supervise(options.launch).exit_code;
 }
 

@@ -1,7 +1,6 @@
 #include "yoke/launch/supervise.hpp"
 
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,13 +21,17 @@
 #include "guardian.hpp"
 #include "line_relay.hpp"
 #include "rank_environment.hpp"
+#include "scratch_folder.hpp"
 #include "signal_relay.hpp"
 #include "store_port.hpp"
+#include "subreaper.hpp"
 #include "yoke/core/console.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/files.hpp"
+#include "yoke/core/network.hpp"
 #include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/launch/start_time.hpp"
 
 namespace yoke::launch {
 namespace {
@@ -62,65 +65,6 @@ std::string made_up_job_id() {
   return out.data();
 }
 
-/// A folder of this job for the ranks' error files; removed at the end.
-class ScratchFolder {
- public:
-  ScratchFolder(const std::string& parent, int ranks) {
-    std::string pattern = parent + "/yoke-job-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) {
-      throw Error(Code::io,
-                  text("create a folder in ", parent, ": ", std::generic_category().message(errno)),
-                  "set TMPDIR to a folder that may be written");
-    }
-    path_ = pattern;
-    for (int rank = 0; rank < ranks; ++rank) fs::create_directory(path_ / std::to_string(rank));
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;  // a folder left in /tmp must not hide how the ranks ended
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  [[nodiscard]] const fs::path& path() const noexcept { return path_; }
-
- private:
-  fs::path path_;
-};
-
-/// Makes this process the parent of what the guardian would leave, were it killed; puts back what
-/// was before.
-class Subreaper {
- public:
-  Subreaper() {
-    ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    existing_ = core::descendants(::getpid());
-  }
-  ~Subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, before_); }
-  Subreaper(const Subreaper&) = delete;
-  Subreaper& operator=(const Subreaper&) = delete;
-
-  /// Kills what came below this process since the constructor.
-  void sweep() const {
-    const auto limit = Clock::now() + std::chrono::seconds(3);
-    while (Clock::now() < limit) {
-      std::vector<core::ProcessId> left = core::descendants(::getpid());
-      std::erase_if(left, [&](const core::ProcessId& process) {
-        return std::find(existing_.begin(), existing_.end(), process) != existing_.end();
-      });
-      if (left.empty()) return;
-      for (const core::ProcessId& process : left) core::send_signal(process, SIGKILL);
-      for (const core::ProcessId& process : left) ::waitpid(process.pid, nullptr, WNOHANG);
-      ::poll(nullptr, 0, 10);
-    }
-  }
-
- private:
-  int before_ = 0;
-  std::vector<core::ProcessId> existing_;
-};
-
 /// How one rank's process ended.
 struct RankEnd {
   bool ended = false;
@@ -137,6 +81,7 @@ class Supervisor {
 
   Outcome run() {
     core::EnvironmentMap base = core::environment();
+    base.insert_or_assign(kStartTimeVariable, start_time_value(user_start_time(base)));
     const std::string program = resolve(base);
     core::check_gloo_interface(base, core::network_interfaces());
     StorePort store = reserve_store_port(options_.port, options_.listen);
@@ -148,7 +93,7 @@ class Supervisor {
       say(Level::info, notice);
     open_relays();
 
-    const Subreaper subreaper;
+    const Subreaper subreaper(job_.id);
     SignalRelay signals;
     GuardianOptions plan{.ranks = programs(program, base),
                          .grace = options_.grace,
@@ -384,8 +329,13 @@ class Supervisor {
       }
     }
     choose_root_cause(std::move(failures_), outcome);
-    outcome.exit_code = exit_code(outcome, signal_ != 0 ? signal_ : obeyed);
+    const bool done = options_.zero_is_done && std::all_of(ends_.begin(), ends_.end(), ended_well);
+    outcome.exit_code = exit_code(outcome, signal_ != 0 && !done ? signal_ : obeyed);
     return outcome;
+  }
+
+  static bool ended_well(const RankEnd& end) {
+    return end.ended && end.exit_code == 0 && end.signal == 0;
   }
 
   static int exit_code(const Outcome& outcome, int signal) {
@@ -413,7 +363,8 @@ class Supervisor {
   /// The cause comes last, where people look.
   void tell(const Outcome& outcome) const {
     if (!outcome.root_cause) {
-      if (signal_ != 0) say(Level::warning, text("stopped by ", core::signal_name(signal_)));
+      if (outcome.exit_code > 128)
+        say(Level::warning, text("stopped by ", core::signal_name(outcome.exit_code - 128)));
       return;
     }
     const Failure& cause = *outcome.root_cause;

@@ -29,7 +29,7 @@ struct RankFacts {
   int master_port{0};            ///< 0 likewise
   std::string launcher{"none"};  ///< none, yoke, torchrun, environment, slurm, openmpi, mpich,
                                  ///< mvapich, kubeflow, kubernetes
-  std::string job_id;  ///< the same on all ranks of a job; empty when alone
+  std::string job_id;            ///< the same on all ranks of a job; empty when alone
   bool agent_store{
       false};  ///< the launcher hosts the store: rank 0 connects to it as the others do
   int store_descriptor{
@@ -43,14 +43,11 @@ struct RankFacts {
 /// Reads the environment contract: the innermost launcher that set a whole group of variables.
 ///
 /// Order: RANK and WORLD_SIZE with a launcher's mark (TORCHELASTIC_RUN_ID, YOKE_JOB_ID); an MPI
-/// launcher inside a Slurm
-///   step; a Slurm step; Open MPI, MVAPICH, MPICH and Intel MPI; RANK and WORLD_SIZE without a
-///   mark; Kubernetes; alone.
+///   launcher inside a Slurm step; a Slurm step; Open MPI, MVAPICH, MPICH and Intel MPI; RANK and
+///   WORLD_SIZE without a mark; a Kubernetes indexed job; alone.
 /// Errors: invalid_argument, quoting every variable that takes part, for a value that is no number,
-/// a rank outside
-///   its world, a group with a part missing, and two groups of the same level that contradict each
-///   other.
-/// docs/launch.md has the table of variables.
+///   a rank outside its world, a group with a part missing, and RANK and WORLD_SIZE without a mark
+///   that contradict a live launcher. docs/launch.md has the table of variables.
 [[nodiscard]] RankFacts rank_facts(const EnvironmentMap& variables);
 
 /// The hosts of a Slurm node list, in order: "a[1-2],b" is a1, a2, b. Leading zeros give the width.
@@ -60,14 +57,5 @@ struct RankFacts {
 /// The number of `list`'s items for node `index`: "4(x2),3" is 4, 4, 3.
 /// Errors: invalid_argument quoting `list`.
 [[nodiscard]] int tasks_of_node(std::string_view list, int index);
-
-/// Names of this machine's network interfaces, sorted.
-[[nodiscard]] std::vector<std::string> network_interfaces();
-
-/// Refuses a GLOO_SOCKET_IFNAME that Gloo would fail on later, deep inside: an exclusion list
-/// (NCCL's form), an address, or a name that is not in `interfaces`. Errors: invalid_argument,
-/// quoting the value and listing `interfaces`.
-void check_gloo_interface(const EnvironmentMap& variables,
-                          const std::vector<std::string>& interfaces);
 
 }  // namespace yoke::core

@@ -12,7 +12,7 @@ struct SelfOptions {
   std::optional<int>
       ranks{};  ///< the program's own wish; YOKE_RANKS wins; absent: one per visible GPU, else 1
   std::function<MachineResources()> machine = machine_resources;
-  LaunchOptions launch{};  ///< command, ranks and listen are filled in
+  LaunchOptions launch{};  ///< command, program, ranks, listen and zero_is_done are filled in
 };
 
 /// Runs this program once per rank: starts /proc/self/exe with the same arguments and returns the
@@ -21,8 +21,12 @@ struct SelfOptions {
 ///
 ///   if (const auto exit_code = launch::run_self(argc, argv)) return *exit_code;
 ///
-/// Starts no CUDA and no thread. Errors: as supervise() and rank_count(); invalid_argument from
-/// rank_facts().
+/// Says, in a rank of another launcher, what that one may have got wrong: GPUs that stay unused,
+///   an address that no other machine reaches.
+/// Starts no CUDA and no thread.
+/// Errors: as supervise() and rank_count(); invalid_argument from rank_facts() and
+///   check_gloo_interface(); unsupported where a Slurm task or a pod, one of several, sees more
+///   GPUs than it was given ranks.
 [[nodiscard]] std::optional<int> run_self(int argc, char** argv, SelfOptions options = {});
 
 }  // namespace yoke::launch

@@ -8,7 +8,7 @@
 namespace yoke::launch {
 
 /// The variable by which the process that the user started tells its ranks when that was:
-/// nanoseconds since 1970. Set it through LaunchOptions::extra.
+/// nanoseconds since 1970. supervise() sets it where it is not set yet.
 inline constexpr const char* kStartTimeVariable = "YOKE_START_TIME";
 
 /// When the user started the program: what the launcher said, else when this process was started
