@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "yoke/core/error.hpp"
+#include "yoke/core/telemetry.hpp"
 #include "yoke/core/text.hpp"
 
 namespace yoke::comm {
@@ -27,6 +28,44 @@ void require_rows(const at::Tensor& stacked, const at::Tensor& one, int size, co
                 text(op, ": ", shape_text(stacked), " does not hold ", size, " rows of ", shape_text(one)));
   }
 }
+
+/// Notes a collective in the telemetry for as long as it lives; a collective that throws stays begun there, which is what
+/// the monitor wants to see of it.
+class Recorded {
+ public:
+  Recorded(core::TelemetryWriter* telemetry, core::CollectiveKind kind, std::uint64_t sequence, const at::Tensor* tensor,
+           int peer = -1)
+      : telemetry_(telemetry) {
+    if (telemetry_ == nullptr) return;
+    core::CollectiveFacts facts{.kind = kind, .sequence = sequence, .peer = peer};
+    if (tensor != nullptr) {
+      facts.dtype = static_cast<std::uint32_t>(tensor->scalar_type());
+      facts.bytes = static_cast<std::uint64_t>(tensor->nbytes());
+    }
+    ticket_ = telemetry_->collective_began(facts);
+  }
+  void ended() const noexcept {
+    if (telemetry_ != nullptr) telemetry_->collective_ended(ticket_);
+  }
+
+ private:
+  core::TelemetryWriter* telemetry_;
+  std::uint64_t ticket_ = 0;
+};
+
+/// A started mean whose end is noted when it was waited for.
+class RecordedWork final : public Work {
+ public:
+  RecordedWork(std::unique_ptr<Work> work, Recorded record) : work_(std::move(work)), record_(record) {}
+  void wait() override {
+    work_->wait();
+    record_.ended();
+  }
+
+ private:
+  std::unique_ptr<Work> work_;
+  Recorded record_;
+};
 
 class AloneWork final : public Work {
  public:
@@ -94,52 +133,60 @@ void Group::require_rank(int peer, const char* op) const {
 void Group::all_reduce(at::Tensor& tensor, ReduceOp op) {
   require_dense(tensor, "all-reduce");
   next_sequence();
+  const Recorded record(telemetry_, core::CollectiveKind::all_reduce, sequence_, &tensor);
   if (tensor.is_non_overlapping_and_dense()) {
     do_all_reduce(tensor, op);
-    return;
+  } else {
+    at::Tensor whole = tensor.contiguous();
+    do_all_reduce(whole, op);
+    tensor.copy_(whole);
   }
-  at::Tensor whole = tensor.contiguous();
-  do_all_reduce(whole, op);
-  tensor.copy_(whole);
+  record.ended();
 }
 
 void Group::broadcast(at::Tensor& tensor, int root) {
   require_dense(tensor, "broadcast");
   require_rank(root, "broadcast");
   next_sequence();
+  const Recorded record(telemetry_, core::CollectiveKind::broadcast, sequence_, &tensor, root);
   if (tensor.is_contiguous()) {
     do_broadcast(tensor, root);
-    return;
+  } else {
+    at::Tensor whole = tensor.contiguous();
+    do_broadcast(whole, root);
+    tensor.copy_(whole);
   }
-  at::Tensor whole = tensor.contiguous();
-  do_broadcast(whole, root);
-  tensor.copy_(whole);
+  record.ended();
 }
 
 void Group::all_gather(at::Tensor& out, const at::Tensor& tensor) {
   require_dense(tensor, "all-gather");
   require_rows(out, tensor, size_, "all-gather");
   next_sequence();
+  const Recorded record(telemetry_, core::CollectiveKind::all_gather, sequence_, &tensor);
   if (out.is_contiguous()) {
     do_all_gather(out, tensor.contiguous());
-    return;
+  } else {
+    at::Tensor whole = at::empty(out.sizes(), out.options());
+    do_all_gather(whole, tensor.contiguous());
+    out.copy_(whole);
   }
-  at::Tensor whole = at::empty(out.sizes(), out.options());
-  do_all_gather(whole, tensor.contiguous());
-  out.copy_(whole);
+  record.ended();
 }
 
 void Group::reduce_scatter(at::Tensor& out, const at::Tensor& in, ReduceOp op) {
   require_dense(in, "reduce-scatter");
   require_rows(in, out, size_, "reduce-scatter");
   next_sequence();
+  const Recorded record(telemetry_, core::CollectiveKind::reduce_scatter, sequence_, &in);
   if (out.is_contiguous()) {
     do_reduce_scatter(out, in.contiguous(), op);
-    return;
+  } else {
+    at::Tensor whole = at::empty(out.sizes(), out.options());
+    do_reduce_scatter(whole, in.contiguous(), op);
+    out.copy_(whole);
   }
-  at::Tensor whole = at::empty(out.sizes(), out.options());
-  do_reduce_scatter(whole, in.contiguous(), op);
-  out.copy_(whole);
+  record.ended();
 }
 
 void Group::all_to_all(at::Tensor& out, const at::Tensor& in) {
@@ -149,36 +196,44 @@ void Group::all_to_all(at::Tensor& out, const at::Tensor& in) {
                                              ": need equal shapes whose first size divides by ", size_));
   }
   next_sequence();
+  const Recorded record(telemetry_, core::CollectiveKind::all_to_all, sequence_, &in);
   if (out.is_contiguous()) {
     do_all_to_all(out, in.contiguous());
-    return;
+  } else {
+    at::Tensor whole = at::empty(out.sizes(), out.options());
+    do_all_to_all(whole, in.contiguous());
+    out.copy_(whole);
   }
-  at::Tensor whole = at::empty(out.sizes(), out.options());
-  do_all_to_all(whole, in.contiguous());
-  out.copy_(whole);
+  record.ended();
 }
 
 void Group::send(const at::Tensor& tensor, int to) {
   require_dense(tensor, "send");
   require_rank(to, "send");
+  const Recorded record(telemetry_, core::CollectiveKind::send, sequence_, &tensor, to);
   do_send(tensor.contiguous(), to);
+  record.ended();
 }
 
 void Group::receive(at::Tensor& tensor, int from) {
   require_dense(tensor, "receive");
   require_rank(from, "receive");
+  const Recorded record(telemetry_, core::CollectiveKind::receive, sequence_, &tensor, from);
   if (tensor.is_contiguous()) {
     do_receive(tensor, from);
-    return;
+  } else {
+    at::Tensor whole = tensor.contiguous();
+    do_receive(whole, from);
+    tensor.copy_(whole);
   }
-  at::Tensor whole = tensor.contiguous();
-  do_receive(whole, from);
-  tensor.copy_(whole);
+  record.ended();
 }
 
 void Group::barrier() {
   next_sequence();
+  const Recorded record(telemetry_, core::CollectiveKind::barrier, sequence_, nullptr);
   do_barrier();
+  record.ended();
 }
 
 std::vector<std::string> Group::all_gather_bytes(const std::string& mine) {
@@ -205,7 +260,10 @@ at::Tensor Group::empty_bucket(std::int64_t numel, const at::TensorOptions& opti
 
 std::unique_ptr<Work> Group::start_mean(at::Tensor& bucket, Agreement& agreement) {
   next_sequence();
-  return do_start_mean(bucket, agreement);
+  const Recorded record(telemetry_, core::CollectiveKind::all_reduce, sequence_, &bucket);
+  std::unique_ptr<Work> work = do_start_mean(bucket, agreement);
+  if (telemetry_ == nullptr) return work;
+  return std::make_unique<RecordedWork>(std::move(work), record);
 }
 
 std::unique_ptr<Group> alone_group() { return std::make_unique<AloneGroup>(); }

@@ -246,6 +246,7 @@ World World::join(const WorldOptions& options) {
     state->own = nccl_group(store, backend, state->device, state->host.get());
     state->store = store;
   }
+  (state->own ? *state->own : *state->host).record_to(state->telemetry.get());
   return World(std::move(state));
 }
 
@@ -258,6 +259,7 @@ World World::of(std::unique_ptr<Group> group, at::Device device) {
       core::telemetry_root(core::environment()),
       core::TelemetryIdentity{.job = text("pid-", ::getpid()), .rank = group->rank(), .world_size = group->size()});
   state->host = std::move(group);
+  state->host->record_to(state->telemetry.get());
   return World(std::move(state));
 }
 

@@ -1,8 +1,6 @@
 #include "yoke/parallel/data_parallel.hpp"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <set>
 
 #include "yoke/comm/device.hpp"
@@ -15,16 +13,6 @@ namespace yoke::parallel {
 namespace {
 
 using core::text;
-
-struct Wrapped {
-  std::mutex mutex;
-  std::map<const void*, std::string> by_parameter;
-};
-
-Wrapped& wrapped() {
-  static Wrapped all;
-  return all;
-}
 
 constexpr std::size_t kManyDevices = 4;  // beyond it one process's launches and gathers are what limits
 constexpr double kDominates = 1.2;       // the first device holds this much more than any other
@@ -70,28 +58,6 @@ int nodes_of_this_job() {
 }
 
 }  // namespace
-
-WrapGuard::WrapGuard(const NamedTensors& parameters, const char* wrapper) {
-  if (parameters.empty()) {
-    throw Error(Code::invalid_argument, text(wrapper, ": the module has no parameters"), "there is nothing to wrap");
-  }
-  const void* identity = parameters.front().second.unsafeGetTensorImpl();
-  Wrapped& all = wrapped();
-  const std::lock_guard lock(all.mutex);
-  const auto [entry, added] = all.by_parameter.emplace(identity, wrapper);
-  if (!added) {
-    throw Error(Code::invalid_argument,
-                text(wrapper, ": the module is wrapped already, in ", entry->second, ": its gradients would be averaged twice"),
-                "wrap a module once; let the first wrapper end before wrapping it anew");
-  }
-  identity_ = identity;
-}
-
-WrapGuard::~WrapGuard() {
-  Wrapped& all = wrapped();
-  const std::lock_guard lock(all.mutex);
-  all.by_parameter.erase(identity_);
-}
 
 std::vector<at::Device> replica_devices(const NamedTensors& parameters, const DataParallelOptions& options) {
   require_distinct(options.device_ids);

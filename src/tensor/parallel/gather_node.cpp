@@ -18,9 +18,8 @@ namespace autograd = torch::autograd;
 
 /// Note [Backward of replicas]
 /// The node runs where autograd runs nodes of the output device: on a card, in that card's only autograd thread. A
-/// backward started from another thread would wait for this thread to take its work, so the replica of this card (the
-/// first; the output device is its card unless the user chose another) runs here, nested, and the others on their own
-/// threads, whose cards have autograd threads of their own.
+/// backward started from another thread would wait for this thread to take its work, so the replica of this card runs
+/// here, nested, and the others on their own threads, whose cards have autograd threads of their own.
 struct GatherNode final : autograd::Node {
   std::shared_ptr<ReplicaSet::State> set;
   std::vector<std::int64_t> rows;
@@ -43,7 +42,7 @@ struct GatherNode final : autograd::Node {
     for (std::size_t j = 0; j < gradients.size(); ++j) {
       if (gradients[j].defined()) deal_gradient(j, gradients[j], shares);
     }
-    set->run(rows.size(), [&](std::size_t i) { backward_of(i, shares[i], keep); });
+    set->run(rows.size(), set->output_replica, [&](std::size_t i) { backward_of(i, shares[i], keep); });
     set->collect_gradients(rows.size());
     autograd::variable_list back;
     for (ScatteredInput& input : inputs) back.push_back(collect_input(input));

@@ -82,12 +82,20 @@ ReplicaSet::ReplicaSet(std::vector<Member> members, at::Device output_device) : 
       if (state.replicas[i].device.is_cpu()) parameter.set_data(home_parameters[p].second.detach());
     }
   }
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (members[i].device == output_device) {
+      state.output_replica = i;
+      break;
+    }
+  }
   const int threads_each = std::max(1, at::get_num_threads() / static_cast<int>(members.size()));
-  for (std::size_t i = 1; i < members.size(); ++i) {
-    state.threads.push_back(std::make_unique<DeviceThread>([device = members[i].device, threads_each] {
+  state.threads.resize(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (i == 0 && state.output_replica == 0) continue;  // forward and backward run in the caller's thread
+    state.threads[i] = std::make_unique<DeviceThread>([device = members[i].device, threads_each] {
       comm::set_current_device(device);
       if (device.is_cpu()) at::set_num_threads(threads_each);
-    }));
+    });
   }
 }
 
@@ -131,7 +139,9 @@ void ReplicaSet::refresh(std::size_t used) {
   }
 }
 
-void ReplicaSet::run(std::size_t used, const std::function<void(std::size_t)>& work) { state_->run(used, work); }
+void ReplicaSet::run(std::size_t used, const std::function<void(std::size_t)>& work) {
+  state_->run(used, /*here=*/0, work);
+}
 
 std::vector<at::Tensor> ReplicaSet::gather(std::vector<std::vector<at::Tensor>> outputs,
                                            const std::vector<std::int64_t>& rows, std::vector<ScatteredInput> inputs) {

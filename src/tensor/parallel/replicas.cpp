@@ -9,22 +9,26 @@
 
 namespace yoke::parallel {
 
-void ReplicaSet::State::run(std::size_t used, const std::function<void(std::size_t)>& work) {
+void ReplicaSet::State::run(std::size_t used, std::size_t here, const std::function<void(std::size_t)>& work) {
   const at::ThreadLocalState caller;  // gradient mode, autocast
-  for (std::size_t i = 1; i < used; ++i) {
-    threads[i - 1]->begin([&work, &caller, i] {
+  for (std::size_t i = 0; i < used; ++i) {
+    if (i == here) continue;
+    threads[i]->begin([&work, &caller, i] {
       const at::ThreadLocalStateGuard guard(caller);
       work(i);
     });
   }
   std::exception_ptr first;
-  try {
-    work(0);
-  } catch (...) {
-    first = std::current_exception();
+  if (here < used) {
+    try {
+      work(here);
+    } catch (...) {
+      first = std::current_exception();
+    }
   }
-  for (std::size_t i = 1; i < used; ++i) {
-    const std::exception_ptr error = threads[i - 1]->finish();
+  for (std::size_t i = 0; i < used; ++i) {
+    if (i == here) continue;
+    const std::exception_ptr error = threads[i]->finish();
     if (!first) first = error;
   }
   if (first) std::rethrow_exception(first);

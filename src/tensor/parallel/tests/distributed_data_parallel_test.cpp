@@ -1,6 +1,7 @@
 #include "yoke/parallel/distributed_data_parallel.hpp"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/modules/batchnorm.h>
 
 #include <atomic>

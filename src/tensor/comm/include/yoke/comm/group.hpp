@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+namespace yoke::core {
+class TelemetryWriter;
+}  // namespace yoke::core
+
 namespace yoke::comm {
 
 enum class ReduceOp { sum, product, minimum, maximum };
@@ -79,6 +83,9 @@ class Group {
   [[nodiscard]] virtual std::chrono::milliseconds timeout() const noexcept = 0;
   [[nodiscard]] virtual bool supports(Op op) const noexcept;
 
+  /// Notes the begin and end of each collective in this rank's telemetry; null stops that. Borrowed.
+  void record_to(core::TelemetryWriter* telemetry) noexcept { telemetry_ = telemetry; }
+
   void all_reduce(at::Tensor& tensor, ReduceOp op = ReduceOp::sum);  ///< in place
   void broadcast(at::Tensor& tensor, int root);                      ///< in place
 
@@ -132,6 +139,7 @@ class Group {
   int size_;
   std::string name_;
   std::uint64_t sequence_ = 0;
+  core::TelemetryWriter* telemetry_ = nullptr;
 };
 
 /// "20x10 float32" for messages and for comparing what ranks call.

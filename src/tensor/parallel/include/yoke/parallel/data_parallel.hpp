@@ -16,6 +16,7 @@
 #include "yoke/parallel/module_access.hpp"
 #include "yoke/parallel/replica_set.hpp"
 #include "yoke/parallel/tensors.hpp"
+#include "yoke/parallel/wrap_guard.hpp"
 
 namespace yoke::parallel {
 

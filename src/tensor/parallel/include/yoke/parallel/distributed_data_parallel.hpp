@@ -13,6 +13,7 @@
 #include "yoke/parallel/gradient_engine.hpp"
 #include "yoke/parallel/module_access.hpp"
 #include "yoke/parallel/tensors.hpp"
+#include "yoke/parallel/wrap_guard.hpp"
 
 namespace yoke::parallel {
 
@@ -51,6 +52,8 @@ class NoSync {
 /// Threads: one at a time. Errors, streams, cost: see GradientEngine.
 template <class Model>
 class DistributedDataParallel {
+  using Access = ModuleAccess<Model>;
+
  public:
   DistributedDataParallel(Model model, comm::World& world, DistributedDataParallelOptions options = {})
       : DistributedDataParallel(std::move(model), world.group(), world.host_group(), world.device(), options) {}
@@ -58,7 +61,8 @@ class DistributedDataParallel {
   /// For groups of one's own: `host_group` carries settings and is the same as `group` on CPUs.
   DistributedDataParallel(Model model, comm::Group& group, comm::Group& host_group, at::Device device,
                           DistributedDataParallelOptions options = {})
-      : model_(std::make_shared<Model>(std::move(model))),
+      : guard_(Access::parameters(model), "DistributedDataParallel"),
+        model_(std::make_shared<Model>(std::move(model))),
         engine_(std::make_unique<GradientEngine>(
             group, host_group, [model = model_] { return Access::parameters(*model); },
             [model = model_] { return Access::buffers(*model); }, device, options)) {}
@@ -117,8 +121,7 @@ class DistributedDataParallel {
   [[nodiscard]] GradientEngine& engine() noexcept { return *engine_; }
 
  private:
-  using Access = ModuleAccess<Model>;
-
+  WrapGuard guard_;
   std::shared_ptr<Model> model_;  // also held by the engine's lists
   std::unique_ptr<GradientEngine> engine_;
 };

@@ -76,19 +76,6 @@ class ReplicaSet {
   std::shared_ptr<State> state_;
 };
 
-/// Notes that a module's parameters are averaged or replicated by a wrapper, so that a second wrapper is refused.
-class WrapGuard {
- public:
-  /// Errors: invalid_argument where the parameters are wrapped already.
-  WrapGuard(const NamedTensors& parameters, const char* wrapper);
-  ~WrapGuard();
-  WrapGuard(const WrapGuard&) = delete;
-  WrapGuard& operator=(const WrapGuard&) = delete;
-
- private:
-  const void* identity_ = nullptr;
-};
-
 /// Why a job would be better off with DistributedDataParallel; empty where it would not. At most one line.
 struct AdviceFacts {
   std::size_t devices = 1;

@@ -149,7 +149,7 @@ void visit_tensors(T& value, Visit&& visit) {
 template <class... Args>
 [[nodiscard]] std::int64_t rows_of(const Args&... args) {
   std::int64_t rows = -1;
-  const auto look = [&rows](const at::Tensor& tensor) {
+  [[maybe_unused]] const auto look = [&rows](const at::Tensor& tensor) {
     if (rows < 0 && tensor.defined() && tensor.dim() > 0) rows = tensor.size(0);
   };
   (visit_tensors(args, look), ...);

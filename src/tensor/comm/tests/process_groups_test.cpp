@@ -9,28 +9,14 @@
 #include <string>
 
 #include "group_contract.hpp"
+#include "yoke/comm/process_ranks.hpp"
 
 namespace yoke::comm {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// A listening socket on a free loopback port: what a launcher hands to rank 0.
-class Port {
- public:
-  Port();
-  ~Port() { ::close(descriptor_); }
-  Port(const Port&) = delete;
-  Port& operator=(const Port&) = delete;
-  [[nodiscard]] int number() const { return number_; }
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_ = -1;
-  int number_ = 0;
-};
-
-WorldOptions options_for(const Port& port, int rank, int size, const std::string& backend,
+WorldOptions options_for(const LoopbackPort& port, int rank, int size, const std::string& backend,
                          std::chrono::milliseconds timeout = 20s) {
   WorldOptions options;
   options.backend = backend;
@@ -77,7 +63,7 @@ class Processes : public ::testing::TestWithParam<std::tuple<std::string, int>> 
 
 TEST_P(Processes, HoldTheContract) {
   const auto& [backend, size] = GetParam();
-  const Port port;
+  const LoopbackPort port;
   expect_all_clean(run_processes(size, [&](int rank) {
     World world = World::join(options_for(port, rank, size, backend));
     EXPECT_EQ(world.group().backend(), backend);
@@ -92,7 +78,7 @@ class Faults : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, Faults, ::testing::Values("gloo", "shm"));
 
 TEST_P(Faults, AKilledRankIsNamedWellBeforeTheLimit) {
-  const Port port;
+  const LoopbackPort port;
   const auto began = std::chrono::steady_clock::now();
   const auto statuses = run_processes(2, [&](int rank) {
     World world = World::join(options_for(port, rank, 2, GetParam(), 60s));
@@ -113,7 +99,7 @@ TEST_P(Faults, AKilledRankIsNamedWellBeforeTheLimit) {
 }
 
 TEST_P(Faults, ARankThatStandsStillIsNamedAtTheLimit) {
-  const Port port;
+  const LoopbackPort port;
   int release[2];
   ASSERT_EQ(::pipe(release), 0);
   const auto statuses = run_processes(2, [&](int rank) {
@@ -142,7 +128,7 @@ TEST_P(Faults, ARankThatStandsStillIsNamedAtTheLimit) {
 }
 
 TEST(Joining, B033ASecondRankZeroIsToldWhoWasFirst) {
-  const Port port;
+  const LoopbackPort port;
   const auto statuses = run_processes(3, [&](int process) {
     const int rank = process == 2 ? 1 : process;  // two processes say that they are rank 1
     try {
@@ -159,7 +145,7 @@ TEST(Joining, B033ASecondRankZeroIsToldWhoWasFirst) {
 }
 
 TEST(Joining, B033MissingRanksAreListed) {
-  const Port port;
+  const LoopbackPort port;
   expect_all_clean(run_processes(2, [&](int rank) {
     WorldOptions options = options_for(port, rank, 3, "gloo");
     options.join_timeout = 1s;
@@ -174,7 +160,7 @@ TEST(Joining, B033MissingRanksAreListed) {
 }
 
 TEST(Joining, B035AnInterfaceThatIsNoneIsQuotedWithThoseThatAre) {
-  const Port port;
+  const LoopbackPort port;
   for (const char* wrong : {"^lo,docker", "127.0.0.1", "nosuch0"}) {
     expect_all_clean(run_processes(1, [&](int rank) {
       WorldOptions options = options_for(port, rank, 2, "gloo");
@@ -205,7 +191,7 @@ TEST(Joining, B035AnInterfaceThatIsNoneIsQuotedWithThoseThatAre) {
 }
 
 TEST(Checking, B017GlooRanksThatDisagreeSeeBothSidesWhereCallsAreChecked) {
-  const Port port;
+  const LoopbackPort port;
   expect_all_clean(run_processes(2, [&](int rank) {
     WorldOptions options = options_for(port, rank, 2, "gloo");
     options.check_calls = true;
@@ -220,29 +206,6 @@ TEST(Checking, B017GlooRanksThatDisagreeSeeBothSidesWhereCallsAreChecked) {
       EXPECT_NE(error.message().find("20x11"), std::string::npos) << error.what();
     }
   }));
-}
-
-}  // namespace
-}  // namespace yoke::comm
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-namespace yoke::comm {
-namespace {
-
-Port::Port() {
-  descriptor_ = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  if (::bind(descriptor_, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(descriptor_, 64) != 0 ||
-      ::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    throw Error(Code::io, "test: no free loopback port");
-  }
-  number_ = ntohs(address.sin_port);
 }
 
 }  // namespace
