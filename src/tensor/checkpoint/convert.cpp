@@ -67,6 +67,10 @@ std::int64_t reach(const at::Tensor& tensor) {
   return last + 1;
 }
 
+at::Tensor host_copy(const at::Tensor& tensor) {
+  return tensor.to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+}
+
 }  // namespace
 
 archive::Tensor ToArchive::operator()(const at::Tensor& tensor) {
@@ -74,7 +78,8 @@ archive::Tensor ToArchive::operator()(const at::Tensor& tensor) {
   const Dtype dtype = archive_dtype(tensor.scalar_type());
   at::Tensor plain = tensor.detach();
   if (plain.is_neg()) plain = plain.resolve_neg();
-  archive::Tensor result = plain.is_cpu() ? over_storage(plain, dtype) : copied(plain, dtype);
+  const bool in_place = plain.is_cpu() && !options_.snapshot;
+  archive::Tensor result = in_place ? over_storage(plain, dtype) : copied(plain, dtype);
   result.requires_grad = tensor.requires_grad();
   return result;
 }
@@ -82,7 +87,7 @@ archive::Tensor ToArchive::operator()(const at::Tensor& tensor) {
 archive::Tensor ToArchive::copied(const at::Tensor& tensor, Dtype dtype) {
   const torch::NoGradGuard no_grad;
   if (tensor.numel() == 0 || reach(tensor) > tensor.numel()) {  // with holes: elements only
-    return over_storage(tensor.contiguous().cpu(), dtype);
+    return over_storage(host_copy(tensor.contiguous()), dtype);
   }
   const std::int64_t elements = reach(tensor);
   const auto first = static_cast<std::size_t>(tensor.storage_offset());
@@ -91,7 +96,7 @@ archive::Tensor ToArchive::copied(const at::Tensor& tensor, Dtype dtype) {
   auto found = copies_.find(key);
   if (found == copies_.end()) {
     const at::Tensor run = tensor.as_strided({elements}, {1}, tensor.storage_offset());
-    found = copies_.emplace(key, std::pair(run, run.cpu())).first;
+    found = copies_.emplace(key, std::pair(run, host_copy(run))).first;
   }
   return over_storage(found->second.second.as_strided(tensor.sizes(), tensor.strides(), 0), dtype);
 }

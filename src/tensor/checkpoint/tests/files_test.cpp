@@ -117,6 +117,29 @@ TEST_P(StateDictFile, WhatCannotBeSavedIsNamedAndTheOldFileStays) {
 
 class ValueFile : public Scratch {};
 
+TEST_F(ValueFile, ASnapshotKeepsItsValuesAndWhatIsTied) {
+  at::Tensor weight = torch::arange(6, at::kFloat).reshape({2, 3});
+  const at::Tensor expected = weight.clone();
+  ToArchive to_archive({.snapshot = true});
+  const Value value =
+      List{{to_archive(weight), to_archive(weight.t()), to_archive(weight.slice(1, 0, 3, 2)),
+            to_archive(weight[1]), to_archive(weight.slice(0, 2, 2))}};
+
+  weight.fill_(-1);
+  save_value(folder_ / "v.pt", value);
+
+  const Value read = load_value(folder_ / "v.pt");
+  const auto& items = read.items();
+  FromArchive from_archive;
+  const auto loaded = [&](std::size_t i) { return from_archive(items[i].as<archive::Tensor>()); };
+  EXPECT_TRUE(at::equal(loaded(0), expected));
+  EXPECT_TRUE(at::equal(loaded(1), expected.t()));
+  EXPECT_EQ(loaded(1).data_ptr(), loaded(0).data_ptr());
+  EXPECT_TRUE(at::equal(loaded(2), expected.slice(1, 0, 3, 2)));
+  EXPECT_TRUE(at::equal(loaded(3), expected[1]));
+  EXPECT_EQ(loaded(4).sizes(), (std::vector<std::int64_t>{0, 3}));
+}
+
 TEST_F(ValueFile, AnEndThatTellsNoFormatIsRefused) {
   const Error error = error_of([&] { save_state_dict(folder_ / "model.bin", {}); });
 

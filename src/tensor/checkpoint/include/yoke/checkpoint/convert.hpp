@@ -13,6 +13,10 @@
 
 namespace yoke::checkpoint {
 
+struct ToArchiveOptions {
+  bool snapshot = false;  ///< copies CPU tensors too, so that the next step may change them
+};
+
 /// Turns tensors into archive tensors, for one file. Use one object for all tensors of the file:
 /// what shares bytes then still does (tied weights), also after the copy from a GPU.
 ///
@@ -20,13 +24,15 @@ namespace yoke::checkpoint {
 ///   Value state = Dict{{{"step", 3}, {"exp_avg", to_archive(exp_avg)}}};
 ///   save_value("optimizer.pt", state);
 ///
-/// Owns: the result keeps a CPU tensor's memory alive and shares it: write before the next step
-///   changes it. Tensors on other devices are copied at once.
+/// Owns: the result keeps a CPU tensor's memory alive and shares it, so write before the next step
+///   changes it, or ask for a snapshot. Tensors on other devices are copied at once.
 /// Errors: invalid_argument for an undefined tensor; unsupported for a sparse or quantised one and
 ///   for a dtype that archive::Dtype lacks.
 /// Cost: nothing for a CPU tensor; one copy to the host for each run of bytes that lies elsewhere.
 class ToArchive {
  public:
+  explicit ToArchive(ToArchiveOptions options = {}) : options_(options) {}
+
   [[nodiscard]] archive::Tensor operator()(const at::Tensor& tensor);
 
  private:
@@ -35,6 +41,7 @@ class ToArchive {
 
   archive::Tensor copied(const at::Tensor& tensor, archive::Dtype dtype);
 
+  ToArchiveOptions options_;
   std::map<Key, std::pair<at::Tensor, at::Tensor>>
       copies_;  ///< source, which keeps the address taken; copy
 };
