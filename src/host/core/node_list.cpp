@@ -75,10 +75,10 @@ std::vector<std::string> expand_item(std::string_view item, std::string_view lis
     for (const std::string& name : names) {
       for (const std::string& range : split(item.substr(open + 1, close - open - 1), ',')) {
         for (const std::string& number : numbers(range, list)) longer.push_back(name + number);
+        if (longer.size() > static_cast<std::size_t>(kMostHosts))
+          refuse(list, "it names more hosts than a cluster has");
       }
     }
-    if (longer.size() > static_cast<std::size_t>(kMostHosts))
-      refuse(list, "it names more hosts than a cluster has");
     names = std::move(longer);
     item.remove_prefix(close + 1);
   }

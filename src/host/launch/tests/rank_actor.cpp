@@ -24,6 +24,7 @@
 #include "yoke/core/console.hpp"
 #include "yoke/core/environment.hpp"
 #include "yoke/core/error.hpp"
+#include "yoke/core/files.hpp"
 #include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/launch/launch.hpp"
@@ -85,13 +86,28 @@ void leave_grandchild(bool stubborn) {
   wait_for_ever();
 }
 
-/// Waits for a signal and says which came. With `code` "on" goes on, else exits: with `code`, or if
-/// that is empty with 128 + n, as a rank does that has saved.
-void await_signal(const std::string& code) {
+sigset_t block_signals() {
   sigset_t some;
   ::sigemptyset(&some);
   for (const int one : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) ::sigaddset(&some, one);
   ::sigprocmask(SIG_BLOCK, &some, nullptr);
+  return some;
+}
+
+/// "PID:SIGNAL".
+void send_signal(const std::string& value) {
+  const auto parts = yoke::core::split(value, ':');
+  ::kill(static_cast<pid_t>(std::stoi(parts.at(0))), std::stoi(parts.at(1)));
+}
+
+void wait_for_file(const std::string& path) {
+  while (::access(path.c_str(), F_OK) != 0) ::usleep(1000);
+}
+
+/// Waits for a signal and says which came. With `code` "on" goes on, else exits: with `code`, or if
+/// that is empty with 128 + n, as a rank does that has saved.
+void await_signal(const std::string& code) {
+  const sigset_t some = block_signals();
   say("ready");
   int got = 0;
   ::sigwait(&some, &got);
@@ -121,6 +137,11 @@ class Actor {
     if (name == "throw-std") throw std::runtime_error(value);
     if (name == "ignore-term") std::signal(SIGTERM, SIG_IGN);
     if (name == "kill") die_of(std::stoi(value));
+    if (name == "kill-guardian") ::kill(::getppid(), SIGKILL);
+    if (name == "block") block_signals();
+    if (name == "send") send_signal(value);
+    if (name == "touch") yoke::core::write_atomically(value, "");
+    if (name == "until-file") wait_for_file(value);
     if (name == "grandchild") leave_grandchild(value == "stubborn");
     if (name == "await-signal") await_signal(value);
     if (name == "connect") calls_.push_back(connect_to_rank_0(variables_));

@@ -46,6 +46,11 @@ TEST(RankCount, B024MoreProcessesThanVisibleGpusAreRefusedWithTheVariable) {
               HasSubstr("4 processes and 2 visible GPUs (CUDA_VISIBLE_DEVICES=1,2)"));
 }
 
+TEST(RankCount, B024WithoutAFilterTheVariableIsNamedAsNotSet) {
+  EXPECT_THAT(refusal("3", {.gpus = 2, .cores = 8}, Code::unsupported),
+              HasSubstr("3 processes and 2 visible GPUs (CUDA_VISIBLE_DEVICES not set)"));
+}
+
 TEST(RankCount, B024AutoWithoutAGpuTakesTheCoresAndSaysSo) {
   const RankCount count = rank_count("auto", "--nproc-per-node", {.cores = 6});
 

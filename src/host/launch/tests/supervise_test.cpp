@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -202,6 +203,40 @@ TEST_F(Supervise, WhatRanksLeaveBehindIsEnded) {
   EXPECT_THAT(words(), HasSubstr("ended 1 processes that the ranks had left behind"));
 }
 
+TEST_F(Supervise, TheSweepAfterAKilledGuardianSparesWhatOthersStartMeanwhile) {
+  const std::string flag = (std::filesystem::temp_directory_path() / job_).string();
+  Child bystander({.command = {kRankActor, "await-signal:on,grandchild,touch:" + flag + ",wait"},
+                   .limit = 60s});
+  ASSERT_TRUE(bystander.wait_for("ready", 10s));
+
+  const Outcome outcome = play({core::text("grandchild:stubborn,send:", bystander.pid(), ":",
+                                           SIGUSR1, ",until-file:", flag, ",kill-guardian,wait"),
+                                "wait"},
+                               {.max_time = 30s});
+
+  EXPECT_THAT(last_line(), HasSubstr("the guardian"));
+  const auto left = core::descendants(::getpid());  // the bystander and what it started
+  EXPECT_EQ(left.size(), 2U);
+  for (const core::ProcessId& process : left) core::send_signal(process, SIGKILL);
+  std::filesystem::remove(flag);
+}
+
+TEST_F(Supervise, AfterASignalZeroMeansDoneWhereTheProgramTellsTheTwoApart) {
+  const std::string flag = (std::filesystem::temp_directory_path() / job_).string();
+  const auto code_after_sigterm = [&](const std::string& end, bool zero_is_done) {
+    const Outcome outcome = play({core::text("block,until-file:", flag, ",send:", ::getpid(), ":",
+                                             SIGTERM, ",await-signal:0"),
+                                  "block,touch:" + flag + "," + end},
+                                 {.max_time = 30s, .zero_is_done = zero_is_done});
+    std::filesystem::remove(flag);
+    return outcome.exit_code;
+  };
+
+  EXPECT_EQ(code_after_sigterm("await-signal:0", true), 0);
+  EXPECT_EQ(code_after_sigterm("await-signal", true), 128 + SIGTERM);
+  EXPECT_EQ(code_after_sigterm("await-signal:0", false), 128 + SIGTERM);
+}
+
 TEST_F(Supervise, AProgramThatIsNotThereIsNamedBeforeAnythingStarts) {
   try {
     static_cast<void>(supervise({.command = {"./no-such-program"}, .ranks = 2}));
@@ -383,6 +418,37 @@ TEST(RunSelf, StartsThisProgramOncePerRank) {
   EXPECT_THAT(result.out, AllOf(HasSubstr("RANK=0\n"), HasSubstr("RANK=1\n"), HasSubstr("RANK=2\n"),
                                 HasSubstr("MASTER_ADDR=127.0.0.1\n"),
                                 HasSubstr("TORCHELASTIC_RESTART_COUNT=0\n")));
+}
+
+TEST(RunSelf, AllRanksHearWhenTheUserStartedTheProgram) {
+  const auto now_ns = [] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  };
+  const auto before = now_ns();
+
+  const ChildResult result =
+      core::run_child({.command = {kRankActor, "self:2", "env:YOKE_START_TIME"}});
+
+  const auto lines = core::split(core::trimmed(result.out), '\n');
+  ASSERT_EQ(lines.size(), 2U) << result.out << result.err;
+  EXPECT_EQ(lines[0], lines[1]);
+  const auto started = core::parse_integer(core::split(lines[0], '=').at(1));
+  ASSERT_TRUE(started);
+  constexpr std::int64_t kTick = 20'000'000;  // the kernel counts in 10 ms
+  EXPECT_GT(*started, before - kTick);
+  EXPECT_LT(*started, now_ns());
+}
+
+TEST(RunSelf, AnOuterStartTimeStays) {
+  core::EnvironmentMap variables = core::environment();
+  variables["YOKE_START_TIME"] = "12345678901234";
+
+  const ChildResult result = core::run_child(
+      {.command = {kRankActor, "self:2", "env:YOKE_START_TIME"}, .variables = variables});
+
+  EXPECT_EQ(result.out, "YOKE_START_TIME=12345678901234\nYOKE_START_TIME=12345678901234\n");
 }
 
 TEST(RunSelf, OneRankStartsNoChild) {
