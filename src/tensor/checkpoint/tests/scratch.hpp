@@ -39,7 +39,7 @@ struct TiedLinear : torch::nn::Module {
 };
 
 /// Two linear layers that share their weight, batch norm between them, a parameter and a buffer of
-/// its own: what shows every rule of the order. python_peer.py has the same in Python.
+/// its own: what shows every rule of the order. state_dict_twin.py has the same in Python.
 struct Net : torch::nn::Module {
   explicit Net(std::int64_t width = 4)
       : first(register_module("first", torch::nn::Linear(width, width))),

@@ -1,6 +1,6 @@
-"""The other side of python_test.cpp: real Python torch and safetensors.
+"""The other side of twin_test.cpp: real Python torch and safetensors.
 
-usage: python_peer.py DIR
+usage: state_dict_twin.py FOLDER compare
 
 Loads what C++ wrote (cpp.pt, cpp.safetensors) into the same modules with strict=True and compares; writes py.pt,
 ddp.pt, run.pt and py.safetensors.
@@ -55,7 +55,6 @@ def main(folder):
     torch.save({"model": net.state_dict(), "epoch": 3}, folder / "run.pt")
     torch.save(net.to(torch.bfloat16).state_dict(), folder / "bf16.pt")
     safetensors.torch.save_model(net.to(torch.float32), folder / "py.safetensors")
-    print("same")
 
 
 if __name__ == "__main__":
