@@ -1,0 +1,12 @@
+#pragma once
+
+/// Room data: data sets as tensors, and the loader that brings each rank its share of every epoch
+/// in batches on its device. Needs torch.
+
+#include "yoke/data/batch.hpp"
+#include "yoke/data/data_loader.hpp"
+#include "yoke/data/dataset.hpp"
+#include "yoke/data/idx_images.hpp"
+#include "yoke/data/placement.hpp"
+#include "yoke/data/synthetic.hpp"
+#include "yoke/data/tensor_dataset.hpp"
