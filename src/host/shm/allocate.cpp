@@ -93,6 +93,7 @@ std::shared_ptr<const Region> Team::State::allocate(std::size_t bytes) {
   region->bytes = bytes;
   region->rank = engine.rank();
   region->number = ++allocations;
+  region->team = this;
   return region;
 }
 

@@ -118,6 +118,10 @@ Ticket Team::start_all_reduce(const SharedBuffer& buffer, std::size_t byte_offse
                            name(elements.dtype), " at byte ", byte_offset, " of a buffer of ",
                            buffer.size(), " B: lies outside or is not aligned"));
   }
+  if (buffer.region_ && buffer.region_->team != &state) {
+    throw Error(Code::invalid_argument,
+                core::text("rank ", rank(), ": all-reduce: the buffer is of another team"));
+  }
   Engine::Task task{.call = call_of(Operation::all_reduce, elements), .until_all_finished = true};
   task.call.reduction = reduction;
   task.call.contribution = contribution;

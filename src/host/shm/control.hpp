@@ -89,7 +89,8 @@ struct Member {
 
 /// Where each rank's bytes of one allocation lie.
 struct Region {
-  std::uint64_t number{0};
+  std::uint64_t number{0};    ///< of the allocation; 0 is staging
+  const void* team{nullptr};  ///< whose ranks it belongs to
   std::size_t bytes{0};
   int rank{0};
   std::vector<std::byte*> base;                    // [ranks]

@@ -18,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 // Between two looks at whether the others live.
 constexpr std::chrono::nanoseconds kSlice = std::chrono::milliseconds(50);
+// A longer limit is none; in nanoseconds it would overflow.
+constexpr std::chrono::hours kLongest(24 * 365);
 // Polls between two readings of the clock.
 constexpr int kPollsPerReading = 32;
 
@@ -47,7 +49,7 @@ Engine::Engine(std::vector<Member> members, const TeamOptions& options)
     : members_(std::move(members)),
       rank_(options.rank),
       process_(member(options.rank).process),
-      timeout_(options.timeout),
+      timeout_(std::min<std::chrono::milliseconds>(options.timeout, kLongest)),
       spin_(spin_of(options)) {}
 
 Engine::~Engine() {
@@ -163,13 +165,15 @@ void Engine::wait(Ticket ticket) {
                 core::text("rank ", rank_, ": wait for operation #", ticket.sequence, ": only ",
                            started_, " were started"));
   }
-  wait_until({.over = [&] { return complete(ticket); },
+  wait_until({.sequence = ticket.sequence,
+              .over = [&] { return complete(ticket); },
               .missing = [&] { return missing_at(ticket.sequence); },
               .what = [&] { return text_of(call(rank_, ticket.sequence), ticket.sequence); }});
 }
 
 void Engine::wait_all_finished(std::uint64_t sequence) {
-  wait_until({.over = [&] { return all_finished(sequence); },
+  wait_until({.sequence = sequence,
+              .over = [&] { return all_finished(sequence); },
               .missing = [&] { return missing_at(sequence); },
               .what = [&] { return text_of(call(rank_, sequence), sequence); }});
 }
@@ -263,12 +267,7 @@ void Engine::find_lost(const Wait& wait, bool look_for_dead) {
 void Engine::give_up(const Wait& wait, std::chrono::nanoseconds waited) {
   std::vector<std::string> ranks;
   for (const int rank : wait.missing()) {
-    const Control& control = *member(rank).control;
-    const std::uint64_t arrived = control.arrived.load();
-    const std::uint64_t finished = control.finished.load();
-    ranks.push_back(finished < arrived ? core::text("rank ", rank, " (came to #", arrived,
-                                                    ", finished #", finished, ")")
-                                       : core::text("rank ", rank, " (is past #", finished, ")"));
+    ranks.push_back(core::text("rank ", rank, progress_text(rank, wait.sequence)));
   }
   fail(Error(Code::timeout,
              core::text("rank ", rank_, ": ", wait.what(), ": no answer from ", core::joined(ranks),
@@ -276,9 +275,16 @@ void Engine::give_up(const Wait& wait, std::chrono::nanoseconds waited) {
              "see what that rank was doing; raise the timeout if it is only slow"));
 }
 
+std::string Engine::progress_text(int rank, std::uint64_t sequence) const {
+  if (sequence == 0) return {};
+  const std::uint64_t arrived = member(rank).control->arrived.load();
+  if (arrived >= sequence) return " (came, but has not finished)";
+  return core::text(" (did not come; its last was #", arrived, ")");
+}
+
 void Engine::check() {
   if (error_) throw Error(*error_);
-  if (mine().presence.load() == Presence::here) return;
+  if (mine().presence.load() != Presence::gone) return;
   error_ =
       Error(Code::peer_lost, core::text("rank ", rank_, ": this rank left its team",
                                         mine().reason_bytes > 0 ? ": " : "", reason_of(mine())));

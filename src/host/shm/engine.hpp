@@ -48,9 +48,10 @@ class Engine {
   void wait_all_finished(std::uint64_t sequence);
 
   struct Wait {
-    std::function<bool()> over;
-    std::function<std::vector<int>()> missing;  ///< the ranks waited for
-    std::function<std::string()> what;          ///< for errors
+    std::uint64_t sequence{0};  ///< the operation waited for; 0: a message
+    std::function<bool()> over{};
+    std::function<std::vector<int>()> missing{};  ///< the ranks waited for
+    std::function<std::string()> what{};          ///< for errors
   };
   /// Makes progress until it is over. Errors: as Team's.
   void wait_until(const Wait& wait);
@@ -86,6 +87,7 @@ class Engine {
   bool spin(const Wait& wait);
   void compare_calls(std::uint64_t sequence);
   void find_lost(const Wait& wait, bool look_for_dead);
+  [[nodiscard]] std::string progress_text(int rank, std::uint64_t sequence) const;
   [[noreturn]] void give_up(const Wait& wait, std::chrono::nanoseconds waited);
 
   std::vector<Member> members_;

@@ -1,9 +1,12 @@
 #include "peer.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -58,7 +61,9 @@ Process this_process() {
 
 bool is_alive(const Process& process) {
   const std::optional<Stat> stat = stat_of(process.pid);
-  if (!stat || stat->start_time != process.start_time) return false;
+  // Not to be read is not the same as gone: this process may be out of descriptors.
+  if (!stat) return ::kill(process.pid, 0) == 0 || errno != ESRCH;
+  if (stat->start_time != process.start_time) return false;
   // The first thread of a process may end before the others; it then shows as a zombie with
   // company.
   const bool over = stat->state == 'Z' || stat->state == 'X';

@@ -273,6 +273,23 @@ TEST_P(Contract, BarrierReturnsOnceEveryRankHasCome) {
   expect_all_well(outcomes);
 }
 
+TEST_P(Contract, ASleepingRankIsWokenByTheLastToCome) {
+  TeamOptions options = small_options();
+  options.spin = std::chrono::microseconds(0);
+  const auto begin = std::chrono::steady_clock::now();
+
+  const auto outcomes = run(
+      [](Team& team) -> std::string {
+        for (int round = 0; round < 200; ++round) team.barrier();
+        return {};
+      },
+      options);
+
+  expect_all_well(outcomes);
+  // Asleep until the next look at the peers (every 50 ms), 200 rounds would take 10 s.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
 TEST_P(Contract, MeanTakesScalesAndCountsAndDoesNotReadARankOfScaleZero) {
   const auto outcomes = run([](Team& team) -> std::string {
     const int last = team.size() - 1;

@@ -134,6 +134,7 @@ class Hub {
       options.rank = rank;
       options.size = size;
       const pid_t pid = ::fork();
+      if (pid < 0) std::abort();  // a pid of -1 must not reach kill()
       if (pid == 0) {
         ::close(ends[0]);
         for (const Child& sibling : children_) ::close(sibling.hub);
