@@ -39,6 +39,9 @@ class Twin {
   [[nodiscard]] const at::Tensor& operator[](const std::string& name) const;
   [[nodiscard]] bool has(const std::string& name) const { return tensors_.count(name) != 0; }
 
+  /// A file of the shared folder.
+  [[nodiscard]] std::filesystem::path path(const std::string& file) const { return folder_ / file; }
+
   /// The lines of a text file that the script left.
   [[nodiscard]] std::vector<std::string> lines(const std::string& file) const;
 

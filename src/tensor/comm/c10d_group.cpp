@@ -72,16 +72,17 @@ std::string C10dGroup::absent_ranks(const std::string& call) noexcept try {
   const auto deadline = std::chrono::steady_clock::now() + kPresenceLimit;
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
-    const auto now = std::chrono::steady_clock::now();
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now);
-    try {
-      store_->wait({key(peer)}, std::max(left, std::chrono::milliseconds(1)));
-      const Bytes bytes = store_->get(key(peer));
-      const std::string at(bytes.begin(), bytes.end());
-      if (at != text(sequence(), " ", call)) absent.push_back(text("rank ", peer, " is at #", at));
-    } catch (const std::exception&) {
-      absent.push_back(text("rank ", peer, " did not come"));
+    // Asked again and again, for a wait of the store that ends in vain writes to the terminal.
+    while (!store_->check({key(peer)}) && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
+    if (!store_->check({key(peer)})) {
+      absent.push_back(text("rank ", peer, " did not come"));
+      continue;
+    }
+    const Bytes bytes = store_->get(key(peer));
+    const std::string at(bytes.begin(), bytes.end());
+    if (at != text(sequence(), " ", call)) absent.push_back(text("rank ", peer, " is at #", at));
   }
   return absent.empty() ? "every rank came" : core::joined(absent);
 } catch (const std::exception&) {

@@ -1,5 +1,7 @@
 #include "yoke/comm/local_ranks.hpp"
 
+#include <ATen/Parallel.h>
+
 #include <exception>
 #include <thread>
 
@@ -24,8 +26,10 @@ void run_local_ranks(int size, const std::function<void(World&)>& rank_main, Loc
   std::vector<std::unique_ptr<Group>> groups = local_groups(size, options);
   std::vector<std::exception_ptr> errors(groups.size());
   std::vector<std::thread> threads;
+  const int threads_each = std::max(1, at::get_num_threads() / size);
   for (std::size_t rank = 0; rank < groups.size(); ++rank) {
     threads.emplace_back([&, rank] {
+      at::set_num_threads(threads_each);  // else every rank's team of threads takes every core
       try {
         World world = World::of(std::move(groups[rank]));  // leaves its group when it ends, so that others notice
         rank_main(world);

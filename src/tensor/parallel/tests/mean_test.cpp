@@ -43,6 +43,7 @@ TEST(Mean, B071MicroBatchesOfUnequalTokensGiveTheMeanOverAllTokens) {
   // 100 tokens of mean 0.5, 900 of mean 0.3, and one micro-batch that is masked whole: 0.32
   comm::run_local_ranks(2, [](comm::World& world) {
     auto model = std::make_shared<toys::Toy2>("a");
+    model->to(at::kDouble);
     DistributedDataParallel parallel(model, world);
     const std::vector<std::pair<double, double>> batches{{100, 0.5}, {900, 0.3}, {0, 0.0}};
     for (std::size_t i = 0; i < batches.size(); ++i) {
@@ -50,7 +51,7 @@ TEST(Mean, B071MicroBatchesOfUnequalTokensGiveTheMeanOverAllTokens) {
       std::optional<NoSync> local;
       if (i + 1 < batches.size()) local.emplace(parallel.engine());
       // x = value makes each token's gradient its loss
-      const at::Tensor sum = parallel(at::full({static_cast<std::int64_t>(tokens), 1}, value)).sum();
+      const at::Tensor sum = parallel(at::full({static_cast<std::int64_t>(tokens), 1}, value, at::kDouble)).sum();
       (mean(sum, tokens) / static_cast<double>(batches.size())).backward();
     }
 
