@@ -1,9 +1,13 @@
 #include "yoke/archive/pytorch.hpp"
 
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -234,6 +238,34 @@ TEST_F(PytorchFile, B078AFailedSaveKeepsTheOldFileAndNamesTheSizeNeeded) {
               HasSubstr(core::text("save ", (folder_ / "m.pt").string(), ", 1.9 MiB: write")));
   EXPECT_EQ(read_pytorch(folder_ / "m.pt").as<std::string>(), "old");
   EXPECT_EQ(entries(), 1U);
+}
+
+/// A file system of 10 MB on the folder, in a mount name space of this process alone; false where
+/// the system does not allow it.
+bool mount_small_disk(const std::filesystem::path& folder) {
+  if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  return ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=10m") == 0;
+}
+
+TEST_F(PytorchFile, B078AFullDiskKeepsTheGoodFileAndLeavesNothingElse) {
+  if (!mount_small_disk(folder_)) GTEST_SKIP() << "no mount name space: " << std::strerror(errno);
+  const auto good = counting<float>(1'500'000);   // 6 MB
+  const auto large = counting<float>(5'000'000);  // 20 MB
+  write_pytorch(folder_ / "m.pt", borrow(Dtype::float32, {1'500'000}, good));
+
+  const Error error = error_of(
+      [&] { write_pytorch(folder_ / "m.pt", borrow(Dtype::float32, {5'000'000}, large)); });
+  const bool intact = elements<float>(read_pytorch(folder_ / "m.pt").as<Tensor>()) == good;
+  const std::size_t files = entries();
+  ASSERT_EQ(::umount2(folder_.c_str(), MNT_DETACH), 0);
+
+  EXPECT_EQ(error.code(), Code::io);
+  EXPECT_THAT(error.message(),
+              HasSubstr(core::text("save ", (folder_ / "m.pt").string(), ", 19.1 MiB: write")));
+  EXPECT_THAT(error.message(), HasSubstr("No space left on device"));
+  EXPECT_TRUE(intact);
+  EXPECT_EQ(files, 1U);
 }
 
 TEST_F(PytorchFile, B078AFileThatIsNoCheckpointIsNamedWithPathAndSize) {
