@@ -98,7 +98,8 @@ Json to_json(const Failure& failure) {
               {"code", failure.code},
               {"message", failure.message},
               {"hint", failure.hint},
-              {"seconds", failure.seconds}};
+              {"seconds", failure.seconds},
+              {"last_step", failure.last_step}};
 }
 
 /// The members by which torchrun reads a worker's error, and ours behind them.
@@ -162,7 +163,8 @@ std::string describe(const Failure& failure) {
                               ? std::string("launcher")
                               : text("rank ", failure.rank, " (host ", failure.host, ")");
   if (failure.message.empty()) {
-    return text(who, ": ", ending(failure), " after ", seconds_text(failure.seconds), " / ",
+    const std::string where = failure.last_step.empty() ? "" : ", " + failure.last_step;
+    return text(who, ": ", ending(failure), " after ", seconds_text(failure.seconds), where, " / ",
                 hint_for_ending(failure));
   }
   const std::string words = text(who, ": ", essence(failure.message));

@@ -85,10 +85,7 @@ class Watch {
       }
     }
     report({.kind = Event::Kind::all_gone, .count = stuck, .swept = swept_});
-    if (!launcher_.is_open()) {
-      std::error_code ignored;  // nobody is left to tell
-      std::filesystem::remove_all(options_.scratch_folder, ignored);
-    }
+    if (!launcher_.is_open()) options_.when_abandoned();
   }
 
  private:

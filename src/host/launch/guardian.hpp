@@ -6,7 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -58,7 +58,7 @@ struct Event {
 struct GuardianOptions {
   std::vector<RankProgram> ranks{};
   std::chrono::milliseconds grace{0};  // when the launcher is gone, and for what ranks leave behind
-  std::filesystem::path scratch_folder{};  // removed if the launcher is gone
+  std::function<void()> when_abandoned{};  // runs in the guardian, at its end, if the launcher died
   std::vector<int> close_in_guardian{};    // the launcher's ends of pipes
   sigset_t rank_signal_mask{};             // which ranks start with
 };

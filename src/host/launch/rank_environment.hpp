@@ -14,6 +14,7 @@ struct JobFacts {
   int port = 0;
   int store_descriptor = -1;
   std::filesystem::path scratch_folder{};  // rank r's error file is r/error.json in it
+  std::filesystem::path telemetry_root{};
 };
 
 // Where rank `rank` leaves its error.

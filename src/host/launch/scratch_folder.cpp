@@ -24,7 +24,9 @@ ScratchFolder::ScratchFolder(const std::string& parent, int ranks) {
   }
 }
 
-ScratchFolder::~ScratchFolder() {
+ScratchFolder::~ScratchFolder() { remove(); }
+
+void ScratchFolder::remove() noexcept {
   std::error_code ignored;  // a folder left in /tmp must not hide how the ranks ended
   std::filesystem::remove_all(path_, ignored);
 }

@@ -14,6 +14,8 @@ class ScratchFolder {
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
 
+  void remove() noexcept;
+
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
  private:

@@ -80,6 +80,18 @@ TEST(Describe, NamesSignalsAndGuessesAtSigkill) {
               ::testing::HasSubstr("killed by SIGSEGV"));
 }
 
+TEST(Describe, SaysWhereARankWithoutWordsStood) {
+  const Failure killed{.rank = 2,
+                       .host = "n7",
+                       .signal = SIGKILL,
+                       .seconds = 3.0,
+                       .last_step = "after step 12, in all-reduce #3 (1.0 MiB)"};
+
+  EXPECT_THAT(describe(killed),
+              ::testing::HasSubstr("killed by SIGKILL after 3.0 s, after step 12, in all-reduce "
+                                   "#3 (1.0 MiB) / "));
+}
+
 TEST(Describe, LeavesOutTheStackBehindTorchsErrors) {
   const Failure failure =
       told(0, "",

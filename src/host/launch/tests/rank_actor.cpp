@@ -26,6 +26,7 @@
 #include "yoke/core/error.hpp"
 #include "yoke/core/files.hpp"
 #include "yoke/core/process.hpp"
+#include "yoke/core/telemetry.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/launch/launch.hpp"
 
@@ -142,6 +143,7 @@ class Actor {
     if (name == "send") send_signal(value);
     if (name == "touch") yoke::core::write_atomically(value, "");
     if (name == "until-file") wait_for_file(value);
+    if (name == "reduce") begin_reducing(std::stoul(value));
     if (name == "grandchild") leave_grandchild(value == "stubborn");
     if (name == "await-signal") await_signal(value);
     if (name == "connect") calls_.push_back(connect_to_rank_0(variables_));
@@ -149,6 +151,18 @@ class Actor {
     if (name == "until-closed") read_to_end(calls_.at(1));
     if (name == "serve") serve(std::stoi(value));
     if (name == "wait") wait_for_ever();
+  }
+
+  /// Ends this many steps, and begins an all-reduce that does not end.
+  void begin_reducing(std::uint64_t steps) {
+    telemetry_ = std::make_unique<yoke::core::TelemetryWriter>(
+        yoke::core::telemetry_root(variables_),
+        yoke::core::TelemetryIdentity{.job = variables_.at("YOKE_JOB_ID"),
+                                      .rank = std::stoi(variables_.at("RANK"))});
+    telemetry_->step_ended({.step = steps});
+    static_cast<void>(telemetry_->collective_began({.kind = yoke::core::CollectiveKind::all_reduce,
+                                                    .sequence = 3,
+                                                    .bytes = std::uint64_t{1} << 20}));
   }
 
   static void die_of(int signal) {
@@ -169,6 +183,7 @@ class Actor {
 
   EnvironmentMap variables_;
   std::vector<int> calls_;
+  std::unique_ptr<yoke::core::TelemetryWriter> telemetry_;
 };
 
 int run(const std::vector<std::string>& scripts) {

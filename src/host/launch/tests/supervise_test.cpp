@@ -24,6 +24,7 @@
 #include "yoke/core/files.hpp"
 #include "yoke/core/json.hpp"
 #include "yoke/core/process.hpp"
+#include "yoke/core/telemetry.hpp"
 #include "yoke/core/text.hpp"
 
 namespace yoke::launch {
@@ -64,6 +65,11 @@ class Supervise : public ::testing::Test {
     const Outcome outcome = supervise(options);
     took_ = Clock::now() - begin;
     return outcome;
+  }
+
+  /// The folder of the job's telemetry.
+  [[nodiscard]] std::filesystem::path records() const {
+    return core::telemetry_file(core::telemetry_root(core::environment()), job_, 0).parent_path();
   }
 
   [[nodiscard]] std::string last_line() const {
@@ -172,6 +178,15 @@ TEST_F(Supervise, B027TheFailureIsWrittenForMachinesToo) {
   EXPECT_EQ(whole["follow_ups"][0]["rank"], 0);
 }
 
+TEST_F(Supervise, ARankThatIsKilledIsNamedWithTheStepAndCollectiveInWhichItStood) {
+  const Outcome outcome = play({"wait", "reduce:12,kill:9"});
+
+  ASSERT_TRUE(outcome.root_cause);
+  EXPECT_EQ(outcome.root_cause->last_step, "after step 12, in all-reduce #3 (1.0 MiB)");
+  EXPECT_THAT(last_line(), HasSubstr("after step 12, in all-reduce #3 (1.0 MiB)"));
+  EXPECT_FALSE(std::filesystem::exists(records()));
+}
+
 TEST_F(Supervise, TheCodesThatSchedulersReadAreKept) {
   EXPECT_EQ(play({"exit:2"}).exit_code, 2);
   EXPECT_EQ(play({"exit:3"}).exit_code, 3);
@@ -200,7 +215,7 @@ TEST_F(Supervise, WhatRanksLeaveBehindIsEnded) {
 
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_GE(took_, 200ms);
-  EXPECT_THAT(words(), HasSubstr("ended 1 processes that the ranks had left behind"));
+  EXPECT_THAT(words(), HasSubstr("ended what the ranks had left behind: 1 process"));
 }
 
 TEST_F(Supervise, TheSweepAfterAKilledGuardianSparesWhatOthersStartMeanwhile) {
@@ -309,14 +324,20 @@ class Launcher : public ::testing::Test {
 };
 
 TEST_F(Launcher, NothingOutlivesALauncherThatIsKilled) {
-  const auto launcher = start({"grandchild,say:ready,wait", "ignore-term,say:set,wait"}, 500);
+  const auto launcher =
+      start({"grandchild,say:ready,wait", "reduce:1,ignore-term,say:set,wait"}, 500);
   ASSERT_TRUE(launcher->wait_for("ready", 10s));
   ASSERT_TRUE(launcher->wait_for("set", 10s));
   ASSERT_TRUE(all_there(3));
 
+  const auto records =
+      core::telemetry_file(core::telemetry_root(core::environment()), job_, 0).parent_path();
+  ASSERT_TRUE(std::filesystem::exists(records));
+
   launcher->signal(SIGKILL);
 
   EXPECT_TRUE(eventually(10s, [&] { return processes_of_job(job_).empty(); }));
+  EXPECT_TRUE(eventually(5s, [&] { return !std::filesystem::exists(records); }));
 }
 
 TEST_F(Launcher, AStubbornGrandchildInItsOwnSessionDoesNotOutliveAKilledLauncher) {

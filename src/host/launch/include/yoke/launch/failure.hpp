@@ -19,7 +19,9 @@ struct Failure {
   std::string code{};     ///< name of a core::Code, or what another program wrote; may be empty
   std::string message{};  ///< the rank's own words; empty if it left none
   std::string hint{};
-  double seconds{0.0};  ///< from the start of the ranks to the error
+  double seconds{0.0};      ///< from the start of the ranks to the error
+  std::string last_step{};  ///< where its telemetry stood: "after step 12, in all-reduce #3 (1.0
+                            ///< MiB)"; empty if it wrote none
 };
 
 /// How a job ended.

@@ -25,7 +25,7 @@ struct LaunchOptions {
       false};  ///< the program takes YOKE_STORE_FD (yoke::run does): listen before it starts
   bool zero_is_done{false};  ///< the program exits with 128+n where signal n stopped it (Yoke's
                              ///< do), so 0 after a signal means that it had finished
-  bool prefix{false};  ///< put "[r1] " before each line that rank 1 prints, through a pipe
+  bool prefix{false};        ///< put "[r1] " before each line that rank 1 prints, through a pipe
   std::filesystem::path failure_file{};  ///< beside what YOKE_FAILURE_FILE names; none if empty
   core::EnvironmentMap extra{};          ///< set for the ranks on top of the caller's variables
 };

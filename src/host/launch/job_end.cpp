@@ -1,0 +1,90 @@
+#include "job_end.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <utility>
+
+#include "signal_relay.hpp"
+
+namespace yoke::launch {
+namespace {
+
+bool ended_well(const RankEnd& end) { return end.ended && end.exit_code == 0 && end.signal == 0; }
+
+/// The signal that the rank ended by in good order: it exited with 128+n, or a signal that was
+/// passed on ended it. 0: none.
+int obeyed_signal(const JobRecord& record, const RankEnd& end) {
+  const auto& passed = record.passed_on;
+  if (end.signal != 0) {
+    return std::find(passed.begin(), passed.end(), end.signal) != passed.end() ? end.signal : 0;
+  }
+  if (end.exit_code > 128 && is_passed_on(end.exit_code - 128)) return end.exit_code - 128;
+  return record.end_signal();  // a non-zero code after a signal that asks to end
+}
+
+int exit_code_of(const Outcome& outcome, int signal) {
+  if (outcome.root_cause) {
+    const int code = outcome.root_cause->exit_code;
+    return code >= 2 && code <= 4 ? code : 1;
+  }
+  return signal != 0 ? 128 + signal : 0;
+}
+
+}  // namespace
+
+double JobRecord::seconds_at(std::int64_t time_ns) const {
+  return std::max(0.0, static_cast<double>(time_ns - start_ns) * 1e-9);
+}
+
+int JobRecord::end_signal() const {
+  const auto last = std::find_if(passed_on.rbegin(), passed_on.rend(), asks_to_end);
+  return last == passed_on.rend() ? 0 : *last;
+}
+
+std::optional<Failure> failure_of(const JobRecord& record, const JobFacts& job, int rank) {
+  const RankEnd& end = record.ranks[static_cast<std::size_t>(rank)];
+  if (!end.ended || ended_well(end)) return std::nullopt;
+  const std::filesystem::path path = error_file(job, rank);
+  std::optional<Failure> failure = read_error_file(path);
+  const bool has_words = failure.has_value();
+  if (!has_words && (end.stopped || obeyed_signal(record, end) != 0)) return std::nullopt;
+  if (!has_words) failure.emplace();
+  failure->rank = rank;
+  failure->host = record.host;
+  failure->exit_code = end.exit_code;
+  failure->signal = end.signal;
+  failure->seconds = record.seconds_at(end.time_ns);
+  struct stat info{};
+  if (has_words && ::stat(path.c_str(), &info) == 0) {
+    failure->seconds =
+        record.seconds_at(std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec);
+  }
+  return failure;
+}
+
+Outcome conclude(const JobRecord& record, const JobFacts& job) {
+  Outcome outcome;
+  std::vector<Failure> failures = record.failures;
+  int obeyed = 0;
+  for (int rank = 0; rank < job.ranks; ++rank) {
+    const RankEnd& end = record.ranks[static_cast<std::size_t>(rank)];
+    if (auto failure = failure_of(record, job, rank)) {
+      failures.push_back(std::move(*failure));
+    } else if (!end.ended || (end.stopped && !ended_well(end))) {
+      outcome.stopped.push_back(rank);
+    } else if (!ended_well(end)) {
+      obeyed = std::max(obeyed, obeyed_signal(record, end));
+    }
+  }
+  choose_root_cause(std::move(failures), outcome);
+  const bool all_well = std::all_of(record.ranks.begin(), record.ranks.end(), ended_well);
+  const int signal = record.end_signal();
+  const bool done = signal == 0 || (record.zero_is_done && all_well);
+  outcome.exit_code = exit_code_of(outcome, done ? obeyed : signal);
+  return outcome;
+}
+
+}  // namespace yoke::launch
