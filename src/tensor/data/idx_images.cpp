@@ -25,12 +25,15 @@ std::filesystem::path folder_of(const std::filesystem::path& source) {
 
 }  // namespace
 
+feed::Normalise default_normalise(const std::filesystem::path& source) {
+  return is_fashion_mnist(source) ? kFashionMnistNormalise : feed::Normalise{};
+}
+
 IdxImages::IdxImages(const std::filesystem::path& source, Split split,
                      const IdxImagesOptions& options)
     : files_(std::make_shared<const feed::LabelledImages>(
           feed::LabelledImages::find(folder_of(source), split, options.num_classes))),
-      normalise_(options.normalise.value_or(is_fashion_mnist(source) ? kFashionMnistNormalise
-                                                                     : feed::Normalise{})) {
+      normalise_(options.normalise.value_or(default_normalise(source))) {
   feed::to_floats({}, normalise_, {});  // refuses a deviation of 0 here, not in the first batch
 }
 

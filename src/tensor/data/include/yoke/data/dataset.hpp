@@ -76,7 +76,7 @@ struct Sample {
 ///   struct Squares : yoke::data::MapDataset {
 ///     std::int64_t size() const override { return 1000; }
 ///     yoke::data::Sample get(std::int64_t index, yoke::feed::Draws&) const override {
-///       const at::Tensor x = at::full({1}, 0.001 * index);
+///       const at::Tensor x = at::full({1}, 0.001 * double(index));
 ///       return {x, x * x};
 ///     }
 ///   };

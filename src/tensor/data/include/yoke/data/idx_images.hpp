@@ -12,11 +12,13 @@ namespace yoke::data {
 
 using feed::Split;
 
+/// Fashion-MNIST's own mean and deviation for its name or folder, else 0 and 1, which leaves pixels
+/// in [0, 1].
+[[nodiscard]] feed::Normalise default_normalise(const std::filesystem::path& source);
+
 struct IdxImagesOptions {
-  /// Default: Fashion-MNIST's own mean and deviation for that name, else 0 and 1, which leaves
-  /// pixels in [0, 1].
-  std::optional<feed::Normalise> normalise{};
-  std::int64_t num_classes = 0;  ///< 0: one more than the largest label
+  std::optional<feed::Normalise> normalise{};  ///< default_normalise() of the source
+  std::int64_t num_classes = 0;                ///< 0: one more than the largest label
 };
 
 /// Images and labels in MNIST's file format.
