@@ -16,4 +16,10 @@ struct Command {
 // Start ranks of a program; docs/cmd/launch.md.
 int launch_command(const std::vector<std::string>& words);
 
+// Train a model on every device; docs/cmd/train.md.
+int train_command(const std::vector<std::string>& words);
+
+// Evaluate trained weights; docs/cmd/eval.md.
+int eval_command(const std::vector<std::string>& words);
+
 }  // namespace yoke::cli

@@ -20,6 +20,8 @@ namespace yoke::cli {
 namespace {
 
 constexpr std::array kCommands{
+    Command{"train", "train a model on every device of this machine, and save it", train_command},
+    Command{"eval", "evaluate trained weights", eval_command},
     Command{"launch", "start a program once per GPU, or as often as said, and watch it",
             launch_command},
 };

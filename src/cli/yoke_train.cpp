@@ -1,0 +1,5 @@
+#include "yoke/train/main.hpp"
+
+int main(int argc, char** argv) {
+  return yoke::train::main(argc, argv, yoke::train::builtin_models());
+}

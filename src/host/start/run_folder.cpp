@@ -1,0 +1,68 @@
+#include "yoke/start/run_folder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <system_error>
+
+#include "yoke/core/error.hpp"
+#include "yoke/core/files.hpp"
+#include "yoke/core/text.hpp"
+#include "yoke/settings/report.hpp"
+
+namespace yoke::start {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kRunFiles{RunFiles::kRecipe, RunFiles::kLog,       RunFiles::kMetrics,
+                               RunFiles::kBest,   RunFiles::kStateDict, RunFiles::kSafetensors,
+                               RunFiles::kResult, RunFiles::kFailure};
+
+bool is_run_file(const std::string& name) {
+  return std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end() ||
+         core::matches_pattern(name, "events.out.tfevents.*");
+}
+
+/// All that a run leaves that ended before its first step.
+bool failed_before_training(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name != RunFiles::kRecipe && name != RunFiles::kFailure) return false;
+  }
+  return !error;
+}
+
+void remove_earlier_run(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (!is_run_file(entry.path().filename().string())) continue;
+    std::error_code error;
+    fs::remove(entry.path(), error);
+    if (error)
+      throw Error(Code::io, core::text("remove ", entry.path().string(),
+                                       " of an earlier run: ", error.message()));
+  }
+}
+
+}  // namespace
+
+void open_run_folder(const Request& request) {
+  const fs::path& folder = request.values.out;
+  if (!failed_before_training(folder)) settings::require_fresh_folder(request.values);
+  core::make_writable_folder(folder);
+  remove_earlier_run(folder);
+  core::write_atomically(folder / RunFiles::kRecipe, settings::resolved_toml(request.settings));
+}
+
+void tell_ranks(const Request& request, launch::LaunchOptions& options) {
+  options.extra[kRunFolderVariable] = fs::absolute(request.values.out).string();
+  options.failure_file = request.values.out / RunFiles::kFailure;
+}
+
+bool is_open(const fs::path& folder, const core::EnvironmentMap& variables) {
+  return core::value_or(variables, kRunFolderVariable) == fs::absolute(folder).string();
+}
+
+}  // namespace yoke::start

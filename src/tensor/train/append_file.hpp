@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace yoke::train {
+
+// A file that grows by whole records: what a reader finds in it ends with the last one that was
+// written in full.
+//
+// Errors: io with the path and the system's reason; a record that did not fit is taken back.
+// Threads: one at a time.
+class AppendFile {
+ public:
+  explicit AppendFile(std::filesystem::path path);  // empties an older file of the name
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  void append(std::string_view record);
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  [[noreturn]] void fail(const char* doing, int system_error) const;
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace yoke::train

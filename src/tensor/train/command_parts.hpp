@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "yoke/core/json.hpp"
+#include "yoke/data/data_loader.hpp"
+#include "yoke/settings/train_settings.hpp"
+#include "yoke/train/trainer.hpp"
+
+namespace yoke::train {
+
+// The device on which a rank's model and batches lie: its own, but for DataParallel the first of
+// --device-ids.
+[[nodiscard]] at::Device home_device(comm::World& world, const settings::TrainSettings& values);
+
+[[nodiscard]] data::DataLoaderOptions loader_options(const settings::TrainSettings& values);
+[[nodiscard]] data::DataLoader make_loader(std::shared_ptr<const data::Dataset> images,
+                                           comm::World& world,
+                                           const data::DataLoaderOptions& options,
+                                           const settings::TrainSettings& values);
+
+// Parallel, devices and metrics; the rest is training's.
+[[nodiscard]] TrainerOptions trainer_options(const settings::TrainSettings& values);
+
+// The value of that name. Requires: it is there.
+[[nodiscard]] double value_of(const NamedValues& values, const std::string& name);
+
+// Versions of Yoke and torch at the end of a result.
+void add_versions(core::Json& result);
+
+// Writes to standard output; rank 0 calls it once. Errors: io.
+void print(const std::string& text);
+
+}  // namespace yoke::train

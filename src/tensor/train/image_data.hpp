@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "yoke/data/dataset.hpp"
+#include "yoke/models/registry.hpp"
+#include "yoke/start/data_source.hpp"
+
+namespace yoke::train {
+
+// The parts of one set of labelled images.
+struct ImageData {
+  std::shared_ptr<const data::Dataset> training;  // null for evaluation alone
+  std::shared_ptr<const data::Dataset> validation;
+};
+
+[[nodiscard]] ImageData training_data(const start::DataSource& source);
+[[nodiscard]] std::shared_ptr<const data::Dataset> evaluation_data(const start::DataSource& source);
+
+// What the data say about the model. Errors: unsupported for samples that are no square images.
+[[nodiscard]] models::InputOptions input_options(const data::Dataset& images,
+                                                 std::int64_t num_classes);
+
+}  // namespace yoke::train

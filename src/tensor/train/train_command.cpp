@@ -1,0 +1,209 @@
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "command_parts.hpp"
+#include "commands.hpp"
+#include "image_data.hpp"
+#include "model_setup.hpp"
+#include "yoke/checkpoint/files.hpp"
+#include "yoke/checkpoint/state_dict.hpp"
+#include "yoke/comm/world.hpp"
+#include "yoke/core/console.hpp"
+#include "yoke/core/files.hpp"
+#include "yoke/core/json.hpp"
+#include "yoke/core/text.hpp"
+#include "yoke/optim/optim.hpp"
+#include "yoke/optim/schedule.hpp"
+#include "yoke/start/data_source.hpp"
+#include "yoke/start/run_folder.hpp"
+#include "yoke/train/file_loggers.hpp"
+#include "yoke/train/progress.hpp"
+
+namespace yoke::train {
+namespace {
+
+namespace fs = std::filesystem;
+using core::Json;
+using start::RunFiles;
+
+/// "linear" in the settings is a warm-up-free straight line to 0; lengths there are in epochs, here
+/// in steps.
+optim::Schedule schedule_for(const settings::TrainSettings& values, std::int64_t total_steps) {
+  const double steps_per_epoch = static_cast<double>(total_steps) / values.epochs;
+  const auto steps = [&](double epochs) {
+    return static_cast<std::int64_t>(std::llround(epochs * steps_per_epoch));
+  };
+  optim::ScheduleOptions options{.total_steps = total_steps, .gamma = values.gamma};
+  switch (values.schedule) {
+    case settings::Schedule::constant: options.shape = optim::Shape::constant; break;
+    case settings::Schedule::cosine: options.shape = optim::Shape::cosine; break;
+    case settings::Schedule::step: options.shape = optim::Shape::step; break;
+    case settings::Schedule::linear: options.shape = optim::Shape::linear; break;
+  }
+  if (values.step_size > 0) options.step_size = std::max<std::int64_t>(1, steps(values.step_size));
+  options.warmup_steps =
+      values.warmup_steps > 0 ? values.warmup_steps : steps(values.warmup_epochs);
+  return optim::Schedule(options);
+}
+
+std::unique_ptr<optim::Optimizer> optimizer_for(const settings::TrainSettings& values,
+                                                torch::nn::Module& model, int ranks) {
+  std::vector<std::pair<std::string, at::Tensor>> trained;
+  for (const auto& item : model.named_parameters()) {
+    if (item.value().requires_grad()) trained.emplace_back(item.key(), item.value());
+  }
+  const auto rule = values.scale_lr == settings::ScaleLr::linear ? optim::LrScaling::linear
+                                                                 : optim::LrScaling::none;
+  const double lr = optim::scaled_lr(values.lr, ranks, rule);
+  if (values.optimizer == settings::Optimizer::adamw) {
+    return std::make_unique<optim::AdamW>(
+        trained, optim::AdamWOptions{.lr = lr,
+                                     .betas = {values.betas[0], values.betas[1]},
+                                     .eps = values.eps,
+                                     .weight_decay = values.weight_decay});
+  }
+  return std::make_unique<optim::SGD>(trained,
+                                      optim::SGDOptions{.lr = lr,
+                                                        .momentum = values.momentum,
+                                                        .weight_decay = values.weight_decay,
+                                                        .nesterov = values.nesterov});
+}
+
+std::size_t terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+/// The bar or the lines of rank 0, with all other words above it.
+std::shared_ptr<Progress> show_progress() {
+  const auto write = [](std::string_view text) {
+    [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
+  };
+  auto progress = std::make_shared<Progress>(
+      write,
+      ProgressOptions{.terminal = ::isatty(STDERR_FILENO) == 1, .columns = terminal_columns()});
+  auto console = core::attach(nullptr);
+  core::attach(progress->console(std::move(console)));
+  return progress;
+}
+
+std::vector<std::shared_ptr<Logger>> loggers_in(const fs::path& folder) {
+  return {json_logger(folder / RunFiles::kLog), csv_logger(folder / RunFiles::kMetrics),
+          tensorboard_logger(folder)};
+}
+
+TrainerOptions options_for(const settings::TrainSettings& values, const data::DataLoader& loader) {
+  TrainerOptions options = trainer_options(values);
+  options.epochs = values.epochs;
+  options.max_steps = values.max_steps;
+  options.accumulate = values.accumulate;
+  options.clip_norm = values.clip_norm;
+  options.seed = values.seed;
+  options.ema = values.ema;
+  options.eval_every = values.eval_every;
+  options.monitor = {.metric = "accuracy", .higher_is_better = true};
+  options.early_stop = values.early_stop;
+  options.keep_best = values.keep_best;
+  options.log_every = values.log_every;
+  options.schedule = schedule_for(values, optimizer_steps(loader, options));
+  return options;
+}
+
+std::int64_t numbers_in(const torch::nn::Module& model) {
+  std::int64_t count = 0;
+  for (const at::Tensor& parameter : model.parameters()) count += parameter.numel();
+  return count;
+}
+
+Json result_of(const TrainResult& fit, const settings::TrainSettings& values, comm::World& world,
+               const torch::nn::Module& model) {
+  Json result{
+      {"accuracy", value_of(fit.evaluation, "accuracy")},
+      {"loss", value_of(fit.evaluation, "loss")},
+      {"images_per_second", fit.samples_per_second},
+      {"ranks", world.size()},
+      {"device", world.device().is_cuda() ? "cuda" : "cpu"},
+      {"seconds_to_first_step", fit.seconds_to_first_step},
+      {"seconds", fit.seconds},
+      {"epochs", fit.epochs},
+      {"steps", fit.steps},
+      {"ended", fit.reason},
+      {"batch_size", values.batch_size},
+      {"model", values.model},
+      {"data", values.data},
+      {"parameters", numbers_in(model)},
+      {"state_dict", fs::absolute(values.out / RunFiles::kStateDict).lexically_normal().string()},
+      {"safetensors",
+       fs::absolute(values.out / RunFiles::kSafetensors).lexically_normal().string()}};
+  add_versions(result);
+  return result;
+}
+
+std::string summary_of(const Json& result) {
+  std::array<char, 256> line{};
+  std::snprintf(line.data(), line.size(),
+                "accuracy %.4f  loss %.4f\n%.0f images/s on %d %s (%s), %.1f s of training, first "
+                "step after %.2f s\n",
+                result["accuracy"].get<double>(), result["loss"].get<double>(),
+                result["images_per_second"].get<double>(), result["ranks"].get<int>(),
+                result["ranks"] == 1 ? "rank" : "ranks",
+                result["device"].get<std::string>().c_str(), result["seconds"].get<double>(),
+                result["seconds_to_first_step"].get<double>());
+  return core::text(line.data(), result["state_dict"].get<std::string>(), '\n',
+                    result["safetensors"].get<std::string>(), '\n');
+}
+
+/// Rank 0, the others being done: weights first, so that a result names files that are there.
+void save(const TrainResult& fit, const settings::TrainSettings& values, comm::World& world,
+          const torch::nn::Module& model) {
+  const checkpoint::StateDict state = checkpoint::state_dict(model);
+  checkpoint::save_state_dict(values.out / RunFiles::kStateDict, state);
+  checkpoint::save_state_dict(values.out / RunFiles::kSafetensors, state);
+  const Json result = result_of(fit, values, world, model);
+  core::write_atomically(values.out / RunFiles::kResult, core::json_text(result));
+  print(values.json ? core::json_line(result) + "\n" : summary_of(result));
+}
+
+}  // namespace
+
+void train_on_rank(comm::World& world, const start::Request& request, const ModelSet& models,
+                   const core::EnvironmentMap& variables) {
+  const settings::TrainSettings& values = request.values;
+  if (world.is_main() && !start::is_open(values.out, variables)) start::open_run_folder(request);
+  const start::DataSource source = start::find_training_data(values);
+  const ImageData images = training_data(source);
+  data::DataLoader training = make_loader(images.training, world, loader_options(values), values);
+  data::DataLoader validation =
+      make_loader(images.validation, world, data::evaluation(loader_options(values)), values);
+
+  const models::InputOptions input = input_options(*images.training, source.num_classes);
+  AnyModule model = model_to_train(values, models, input, home_device(world, values));
+  TrainerOptions options = options_for(values, training);
+  std::shared_ptr<Progress> progress;
+  if (world.is_main()) {
+    options.loggers = loggers_in(values.out);
+    progress = show_progress();
+    options.loggers.push_back(progress);
+    options.on_step = [progress](const StepReport& report) { progress->step(report); };
+    if (values.keep_best) {
+      options.on_best = [&] {
+        checkpoint::save_state_dict(values.out / RunFiles::kBest, checkpoint::state_dict(*model));
+      };
+    }
+  }
+  const auto optimizer = optimizer_for(values, *model, world.size());
+  Trainer trainer(model, world, std::move(options));
+  const TrainResult fit = trainer.fit(training, *optimizer, &validation);
+  if (world.is_main()) save(fit, values, world, *model);
+}
+
+}  // namespace yoke::train
