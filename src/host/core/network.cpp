@@ -24,10 +24,6 @@ bool is_address(const std::string& name) {
                      [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
 }
 
-bool is_loopback(const std::string& address) {
-  return address == "localhost" || address == "::1" || address.starts_with("127.");
-}
-
 std::string address_text(const addrinfo& entry) {
   std::array<char, INET6_ADDRSTRLEN> out{};
   const void* bytes =
@@ -39,6 +35,10 @@ std::string address_text(const addrinfo& entry) {
 }
 
 }  // namespace
+
+bool is_loopback(std::string_view address) {
+  return address == "localhost" || address == "::1" || address.starts_with("127.");
+}
 
 std::vector<std::string> network_interfaces() {
   std::vector<std::string> names;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "yoke/core/environment.hpp"
@@ -9,6 +10,9 @@ namespace yoke::core {
 
 /// Names of this machine's network interfaces, sorted.
 [[nodiscard]] std::vector<std::string> network_interfaces();
+
+/// "localhost", 127.0.0.0/8 or ::1, by their text.
+[[nodiscard]] bool is_loopback(std::string_view address);
 
 /// Refuses a GLOO_SOCKET_IFNAME that Gloo would fail on later, deep inside.
 /// Errors: invalid_argument, quoting the value and listing `interfaces`, for an exclusion list
