@@ -158,6 +158,7 @@ struct TelemetryWriter::State {
   State(const fs::path& root, const TelemetryIdentity& identity, const Clock& the_clock)
       : clock(the_clock), owner(::getpid()), image(first_record(identity, the_clock)) {
     make_root(root);
+    if (identity.local_rank == 0) remove_old_telemetry(root, std::chrono::hours(24), the_clock);
     file = telemetry_file(root, identity.job, identity.rank);
     make_private_folder(file.parent_path());
     refuse_if_taken(file);

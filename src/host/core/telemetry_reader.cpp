@@ -217,21 +217,43 @@ std::vector<fs::path> telemetry_files(const fs::path& root) {
   return files;
 }
 
+namespace {
+
+/// Removes the file if its writer is dead and `is_due` agrees. What has gone meanwhile, or is no
+/// record, is left alone.
+template <class IsDue>
+bool remove_if_dead(const fs::path& file, const IsDue& is_due) {
+  try {
+    const TelemetrySnapshot seen = TelemetryReader(file).read();
+    if (seen.writer != WriterLife::dead || !is_due(seen)) return false;
+    std::error_code error;
+    const bool removed = fs::remove(file, error);
+    ::rmdir(file.parent_path().c_str());  // stays while another file is in it
+    return removed;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 std::size_t remove_dead_telemetry(const fs::path& root, std::string_view job) {
   const fs::path folder = telemetry_file(root, job, 0).parent_path();
   std::size_t removed = 0;
   for (const fs::path& file : telemetry_files(root)) {
     if (file.parent_path() != folder) continue;
-    try {
-      if (TelemetryReader(file).read().writer != WriterLife::dead) continue;
-      std::error_code error;
-      if (fs::remove(file, error)) ++removed;
-    } catch (const Error&) {
-      // Gone since it was listed, or no record: not ours to remove.
-    }
+    if (remove_if_dead(file, [](const TelemetrySnapshot&) { return true; })) ++removed;
   }
-  ::rmdir(folder.c_str());  // stays while a file is in it
+  ::rmdir(folder.c_str());
   return removed;
+}
+
+void remove_old_telemetry(const fs::path& root, nanoseconds age, const Clock& clock) {
+  const auto is_old = [&](const TelemetrySnapshot& seen) {
+    const auto since = clock.now() - seen.updated;
+    return since > age || since < nanoseconds(0);  // from before the machine's last start
+  };
+  for (const fs::path& file : telemetry_files(root)) remove_if_dead(file, is_old);
 }
 
 }  // namespace yoke::core

@@ -276,6 +276,23 @@ TEST_F(Telemetry, AKilledWriterIsDeadAndCanBeSweptAway) {
   EXPECT_THAT(telemetry_files(root_), ::testing::ElementsAre(root_ / "job/1"));
 }
 
+TEST_F(Telemetry, ANewJobRemovesWhatDeadOnesLeftADayAgo) {
+  const TelemetryWriter alive(root_, {.job = "alive"}, clock_);
+  TelemetryWriter(root_, kRank0, clock_).failed("yesterday");
+  overwrite(48, std::string("\1\0\0\0\0\0\0\0", 8));  // its process is gone
+
+  clock_.advance(23h);
+  const TelemetryWriter early(root_, {.job = "early"}, clock_);
+  const std::size_t kept = telemetry_files(root_).size();
+  clock_.advance(2h);
+  const TelemetryWriter late(root_, {.job = "late"}, clock_);
+
+  EXPECT_EQ(kept, 3U);
+  EXPECT_THAT(telemetry_files(root_),
+              ::testing::ElementsAre(root_ / "alive/0", root_ / "early/0", root_ / "late/0"));
+  EXPECT_FALSE(fs::exists(root_ / "job"));
+}
+
 TEST_F(Telemetry, AnotherProcessWithTheSameNumberIsNotTakenForTheWriter) {
   const TelemetryWriter writer(root_, kRank0, clock_);
 

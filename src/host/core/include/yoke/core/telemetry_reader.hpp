@@ -86,4 +86,10 @@ class TelemetryReader {
 /// launcher does after it has read them. Returns how many it removed.
 std::size_t remove_dead_telemetry(const std::filesystem::path& root, std::string_view job);
 
+/// Removes the records of all jobs whose writer is dead and last spoke more than `age` ago, and
+/// folders that are then empty. Each job's writer with local rank 0 does so with a day, since runs
+/// without a launcher have nobody to do it.
+void remove_old_telemetry(const std::filesystem::path& root, std::chrono::nanoseconds age,
+                          const Clock& clock = SystemClock::instance());
+
 }  // namespace yoke::core
