@@ -22,7 +22,6 @@ std::vector<std::int64_t> with_rows(std::int64_t rows, const std::vector<std::in
   return all;
 }
 
-// A batch split over the workers, but not into smaller pieces than the data set asks for.
 std::int64_t rows_per_piece(const BatchRingOptions& options, const Dataset& dataset) {
   return std::clamp<std::int64_t>(dataset.rows_at_once(), 1, options.batch_size);
 }

@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "sample_text.hpp"
+#include "yoke/comm/group.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 
@@ -10,11 +11,7 @@ namespace yoke::data {
 namespace {
 
 std::string look(const at::Tensor& tensor) {
-  if (!tensor.defined()) return "an undefined tensor";
-  std::vector<std::string> sizes;
-  for (const std::int64_t size : tensor.sizes()) sizes.push_back(std::to_string(size));
-  const std::string shape = sizes.empty() ? "a scalar" : core::joined(sizes, "x");
-  return core::text(shape, " ", c10::toString(tensor.scalar_type()));
+  return tensor.defined() ? comm::shape_text(tensor) : "an undefined tensor";
 }
 
 Sample get_sample(const MapDataset& dataset, const Request& request, std::int64_t index) {

@@ -19,8 +19,7 @@ class Classes {
  public:
   struct Match {
     std::vector<std::int64_t> labels;  ///< of the split's names, in the order given
-    std::vector<std::string>
-        missing;  ///< training classes that the split has no sample of: worth a warning
+    std::vector<std::string> missing;  ///< training classes without a name here: worth a warning
   };
 
   explicit Classes(std::vector<std::string> names);

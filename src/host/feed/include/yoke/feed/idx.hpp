@@ -69,12 +69,12 @@ class IdxFile {
 ///
 /// A plain file is mapped, not read. A packed one is unpacked once into core::cache_folder() and
 /// mapped from there by every later process; where the cache cannot be written it is kept in
-/// memory, and one warning says so. Errors: not_found, io; corrupt_data with the path and the bytes
-/// expected and found for a header that is not IDX's,
-///   a size that does not fit it, and broken gzip data.
+/// memory, and one warning says so.
+///
+/// Errors: not_found, io; corrupt_data with the path and the bytes expected and found for a header
+///   that is not IDX's, a size that does not fit it, and broken gzip data.
 /// Cost: packed and first: one pass, twice the unpacked size in memory for its duration. Else O(1)
-/// for bytes, and one
-///   pass for elements of several bytes.
+///   for bytes, and one pass for elements of several bytes.
 [[nodiscard]] IdxFile open_idx(const std::filesystem::path& path);
 
 /// The same from memory; `name` is for messages.

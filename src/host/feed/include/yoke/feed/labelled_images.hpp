@@ -19,9 +19,9 @@ inline constexpr std::string_view kFashionMnistFolder = "/usr/share/datasets/fas
 /// Images and their labels from two IDX files that belong together.
 ///
 /// Errors of both makers: those of open_idx; not_found with every name that was looked for;
-/// invalid_argument for
-///   images that are not 8-bit, labels that are fractions or not one number each, different counts
-///   (with both), and a label outside 0..num_classes-1 (with the sample's index).
+///   invalid_argument for images that are not 8-bit, labels that are fractions or not one number
+///   each, different counts (with both), and a label outside 0..num_classes-1 (with the sample's
+///   index).
 /// Threads: any (immutable).
 class LabelledImages {
  public:
@@ -37,9 +37,8 @@ class LabelledImages {
 
   [[nodiscard]] std::int64_t size() const noexcept { return images_.items(); }
   [[nodiscard]] std::int64_t num_classes() const noexcept { return num_classes_; }
-  [[nodiscard]] const IdxFile& images() const noexcept {
-    return images_;
-  }  ///< [size, height, width] u8
+  /// [size, height, width] or [size, channels, height, width] u8.
+  [[nodiscard]] const IdxFile& images() const noexcept { return images_; }
   [[nodiscard]] std::int64_t label(std::int64_t index) const { return labels_.integer(index); }
 
  private:

@@ -25,8 +25,8 @@ struct PlanOptions {
 ///
 ///   Plan plan({.length = 60'000, .batch_size = 64, .rank = 1, .world_size = 2});
 ///   for (std::int64_t step = 0; step < plan.steps(); ++step)
-///     for (std::int64_t row = 0; row < plan.rows(step); ++row) use(order[plan.position(step,
-///     row)]);
+///     for (std::int64_t row = 0; row < plan.rows(step); ++row)
+///       use(order[plan.position(step, row)]);
 ///
 /// In step k the ranks together take the k-th run of batch_size x world_size positions, each a
 /// contiguous piece of it, as even as can be: so they see what one rank with batch_size x
@@ -36,8 +36,7 @@ struct PlanOptions {
 /// Ranks: no communication; ranks that pass the same options but `rank` agree.
 /// Threads: any (immutable).
 /// Errors: invalid_argument for a length, batch size or rank that cannot be, and for an epoch of 0
-/// steps from its
-///   start; unsupported for torch_compat that begins in the middle of a step.
+///   steps from its start; unsupported for torch_compat that begins in the middle of a step.
 /// Cost: O(1) memory and time.
 class Plan {
  public:

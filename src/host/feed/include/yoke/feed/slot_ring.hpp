@@ -21,9 +21,10 @@ struct Piece {
 
 /// What a ring does. Called from its threads, several at a time.
 struct RingWork {
-  std::function<std::int64_t(std::int64_t ticket)>
-      rows;                                ///< of a batch; 0 is allowed; quick, must not throw
-  std::function<void(const Piece&)> fill;  ///< may throw: next() then throws the same
+  /// Rows of a batch; 0 is allowed. Quick, must not throw.
+  std::function<std::int64_t(std::int64_t ticket)> rows;
+  /// May throw: next() then throws the same.
+  std::function<void(const Piece&)> fill;
 };
 
 struct RingOptions {
@@ -44,12 +45,14 @@ struct RingOptions {
 ///
 /// Batch t lies in slot t mod slots. At most `slots` batches are being filled, full, or held at a
 /// time. A worker takes pieces of a batch, so that one slow sample holds up one worker, not a
-/// batch. Owns: its threads, from construction to destruction. The slots' memory is the caller's.
+/// batch.
+///
+/// Owns: its threads, from construction to destruction. The slots' memory is the caller's.
 /// Threads: all calls from one thread.
 /// Errors: what fill() threw, from the next() whose turn it is: batches before the first failing
-/// one are still handed
-///   out, whatever the number of workers; of one batch, the error of the lowest row. After that,
-///   and after Code::timeout, which says how much is there, next() throws the same until seek().
+///   one are still handed out, whatever the number of workers; of one batch, the error of the
+///   lowest row. After that, and after Code::timeout, which says how much is there, next() throws
+///   the same until seek().
 /// Cost: one lock per piece.
 class SlotRing {
  public:
