@@ -9,7 +9,7 @@ namespace yoke::archive::pickle {
 
 std::optional<Global> known_global(std::string_view module, std::string_view name) {
   using Kind = Global::Kind;
-  static const std::map<std::pair<std::string_view, std::string_view>, Kind> kKnown{
+  static const std::map<std::pair<std::string_view, std::string_view>, Kind> known{
       {{"collections", "OrderedDict"}, Kind::ordered_dict},
       {{"collections", "Counter"}, Kind::dict},
       {{"torch", "Size"}, Kind::size},
@@ -25,16 +25,16 @@ std::optional<Global> known_global(std::string_view module, std::string_view nam
       {{"torch.storage", "UntypedStorage"}, Kind::storage},
   };
   // PyTorch's dtypes beyond archive::Dtype, so that a tensor of one is refused by its name.
-  static const std::set<std::string_view> kOtherDtypes{
+  static const std::set<std::string_view> other_dtypes{
       "complex32",      "complex64",        "complex128",      "uint16",      "uint32",
       "uint64",         "float8_e4m3fn",    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
       "float8_e8m0fnu", "float4_e2m1fn_x2", "qint8",           "quint8",      "qint32"};
-  if (const auto found = kKnown.find({module, name}); found != kKnown.end()) {
+  if (const auto found = known.find({module, name}); found != known.end()) {
     return Global{found->second, found->first.second};
   }
   if (module != "torch") return std::nullopt;
   if (name.ends_with("Storage")) return Global{Kind::storage, name};
-  if (dtype_from_name(name) || kOtherDtypes.contains(name)) return Global{Kind::dtype, name};
+  if (dtype_from_name(name) || other_dtypes.contains(name)) return Global{Kind::dtype, name};
   return std::nullopt;
 }
 

@@ -65,7 +65,8 @@ class Tree {
   }
 
   Value copy_dict(const Items& items, std::size_t depth) {
-    Dict dict{.ordered = items.kind == Items::Kind::ordered_dict};
+    Dict dict;
+    dict.ordered = items.kind == Items::Kind::ordered_dict;
     std::set<std::string> names;
     std::set<std::int64_t> numbers;
     for (std::size_t i = 0; i < items.refs.size(); i += 2) {

@@ -67,7 +67,8 @@ const std::vector<Value>& Value::items() const {
 }
 
 Value state_dict(std::span<const NamedTensor> tensors) {
-  Dict dict{.ordered = true};
+  Dict dict;
+  dict.ordered = true;
   for (const NamedTensor& named : tensors) dict.set(named.name, named.tensor);
   return dict;
 }

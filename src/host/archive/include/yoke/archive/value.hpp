@@ -16,18 +16,18 @@ namespace yoke::archive {
 class Value;
 
 struct List {
-  std::vector<Value> items{};
+  std::vector<Value> items;  // without {}, which would need Value to be complete here
 };
 
 struct Tuple {
-  std::vector<Value> items{};
+  std::vector<Value> items;
 };
 
 /// A Python dict or OrderedDict: keeps the order of insertion. Keys are strings, integers, floats,
 /// bools or None.
 struct Dict {
   struct Entry;
-  std::vector<Entry> entries{};
+  std::vector<Entry> entries;
   bool ordered = false;  ///< written as collections.OrderedDict, which is what a state_dict is
 
   /// Appends. Requires: the key is not there yet; writers refuse a dict that holds a key twice.
