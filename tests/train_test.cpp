@@ -88,6 +88,46 @@ TEST_F(Train, PipeGetsPlainLines) {
                                 HasSubstr("/a/state_dict.pt\n")));
 }
 
+TEST_F(Train, TerminalGetsABar) {
+  std::string line = std::string(YOKE_BINARY_DIR) + "/bin/yoke";
+  for (const std::string& word : words("a")) line += " '" + word + "'";
+
+  const ChildResult result = run("script", {"--quiet", "--return", "--command", line, "/dev/null"});
+
+  ASSERT_EQ(result.exit_code, 0) << result.out;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("\r\x1b[Kepoch 1/2 ["), HasSubstr("epoch 2/2  loss ")));
+}
+
+TEST_F(Train, InstalledCopyRunsWhereverItWasMoved) {
+  const fs::path prefix = folder() / "elsewhere";
+  const fs::path build = YOKE_BINARY_DIR;
+  for (const char* file : {"bin/yoke", "libexec/yoke/yoke-train"}) {
+    fs::create_directories((prefix / file).parent_path());
+    fs::copy_file(build / file, prefix / file);
+  }
+  fs::create_directories(prefix / "share/yoke");
+  core::write_atomically(prefix / "share/yoke/build.json", "{\"torch_dir\": \"/nowhere/torch\"}");
+
+  const ChildResult lost = run((prefix / "bin/yoke").string(), words("a"));
+  const ChildResult found =
+      run((prefix / "bin/yoke").string(), words("a"), {{"YOKE_TORCH_DIR", YOKE_TORCH_FOLDER}});
+
+  EXPECT_EQ(lost.exit_code, 3);
+  EXPECT_THAT(lost.err, AllOf(HasSubstr("/nowhere/torch"), HasSubstr("YOKE_TORCH_DIR")));
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+}
+
+TEST_F(Train, RanksOfALauncherStartNoRanks) {
+  std::vector<std::string> all{"launch", "--ranks", "2", "--",
+                               std::string(YOKE_BINARY_DIR) + "/bin/yoke"};
+  for (const std::string& word : words("a", {"--json"})) all.push_back(word);
+
+  const ChildResult result = yoke(all);
+
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(core::parse_json(result.out, "stdout")["ranks"], 2);
+}
+
 TEST_F(Train, EvalReadsTheRunsRecipeAndGivesTheSameNumbers) {
   ASSERT_EQ(yoke(words("a")).exit_code, 0);
 

@@ -29,9 +29,13 @@ double value_of(const NamedValues& values, std::string_view name) {
 
 /// 12,345.
 std::string grouped(double number) {
-  std::string digits = formatted("%.0f", number);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
-  return digits;
+  const std::string digits = formatted("%.0f", number);
+  std::string out;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
 }
 
 std::string duration(double seconds) {
@@ -100,7 +104,8 @@ void Progress::step(const StepReport& report) {
   const std::lock_guard lock(mutex_);
   at_ = report;
   if (report.epoch_step == 1) epoch_start_ = now;
-  if (now - shown_ < (options_.terminal ? options_.redraw : options_.line)) return;
+  const bool is_first = options_.terminal && report.step == 1;
+  if (!is_first && now - shown_ < (options_.terminal ? options_.redraw : options_.line)) return;
   shown_ = now;
   if (options_.terminal) {
     draw();

@@ -35,12 +35,11 @@ namespace fs = std::filesystem;
 using core::Json;
 using start::RunFiles;
 
-/// "linear" in the settings is a warm-up-free straight line to 0; lengths there are in epochs, here
-/// in steps.
-optim::Schedule schedule_for(const settings::TrainSettings& values, std::int64_t total_steps) {
-  const double steps_per_epoch = static_cast<double>(total_steps) / values.epochs;
+/// Lengths are in epochs in the settings, here in optimizer steps.
+optim::Schedule schedule_for(const settings::TrainSettings& values, std::int64_t total_steps,
+                             std::int64_t steps_per_epoch) {
   const auto steps = [&](double epochs) {
-    return static_cast<std::int64_t>(std::llround(epochs * steps_per_epoch));
+    return static_cast<std::int64_t>(std::llround(epochs * static_cast<double>(steps_per_epoch)));
   };
   optim::ScheduleOptions options{.total_steps = total_steps, .gamma = values.gamma};
   switch (values.schedule) {
@@ -114,7 +113,9 @@ TrainerOptions options_for(const settings::TrainSettings& values, const data::Da
   options.early_stop = values.early_stop;
   options.keep_best = values.keep_best;
   options.log_every = values.log_every;
-  options.schedule = schedule_for(values, optimizer_steps(loader, options));
+  TrainerOptions one_epoch{.accumulate = values.accumulate};
+  options.schedule =
+      schedule_for(values, optimizer_steps(loader, options), optimizer_steps(loader, one_epoch));
   return options;
 }
 
