@@ -208,8 +208,8 @@ TEST(Launch, AsOneOfSeveralTasksItIsRefused) {
                                                            {"SLURM_STEP_ID", "0"},
                                                            {"SLURM_JOB_ID", "7"},
                                                            {"SLURM_LOCALID", "0"},
-                                   {"SLURM_NODEID", "1"},
-                                   {"SLURM_NNODES", "2"}});
+                                                           {"SLURM_NODEID", "1"},
+                                                           {"SLURM_NNODES", "2"}});
 
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.out, "");
