@@ -77,13 +77,18 @@ Inputs make_inputs(const Settings& settings, const yoke::World& world) {
   return {images, labels.to(world.device())};
 }
 
-// The same start in every language, so that losses can be compared.
+// The same start in every language, so that losses can be compared: weights from a formula, norms as the identity.
 void fill_parameters(yoke::models::ImageClassifier& model) {
   const at::NoGradGuard no_grad;
-  for (at::Tensor& parameter : model.parameters()) {
-    if (parameter.dim() < 2) continue;
-    const double fan = static_cast<double>(parameter.numel() / parameter.size(0));
-    parameter.copy_((at::cos(at::arange(parameter.numel(), at::kFloat) * 0.7) * (1.4 / std::sqrt(fan))).view(parameter.sizes()));
+  for (auto& item : model.named_parameters()) {
+    at::Tensor& parameter = item.value();
+    if (parameter.dim() < 2) {
+      parameter.fill_(item.key().ends_with("bias") ? 0.0 : 1.0);
+      continue;
+    }
+    const auto fan = static_cast<double>(parameter.numel() / parameter.size(0));
+    const at::Tensor wave = at::cos(at::arange(parameter.numel(), at::kFloat) * 0.7);
+    parameter.copy_((wave * (1.4 / std::sqrt(fan))).view(parameter.sizes()));
   }
 }
 
@@ -157,7 +162,7 @@ Timing run(const Settings& settings, yoke::World& world) {
   fill_parameters(*model);
   model->to(world.device());
   if (!small) yoke::models::to_channels_last(*model);
-  yoke::optim::SGD optimizer(model->named_parameters(), {.lr = 0.01, .momentum = 0.9});
+  yoke::optim::SGD optimizer(model->named_parameters(), {.lr = 0.001, .momentum = 0.9});
   if (settings.parallel == "ddp") {
     yoke::DistributedDataParallel parallel(model, world);
     return time_steps(settings, world, optimizer, [&](const at::Tensor& x) { return parallel(x); });

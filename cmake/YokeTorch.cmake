@@ -54,7 +54,7 @@ set(yoke_torch_links -Wl,--allow-shlib-undefined ${yoke_torch_lib}/libtorch_cpu.
 if(YOKE_CUDA_ON)
   target_compile_definitions(yoke_torch INTERFACE USE_C10D_NCCL YOKE_CUDA)
   target_include_directories(yoke_torch SYSTEM INTERFACE
-    $<BUILD_INTERFACE:${YOKE_NCCL_INCLUDE}> $<BUILD_INTERFACE:${YOKE_CUDA_INCLUDE}> $<BUILD_INTERFACE:${yoke_nvidia_include}>)
+    $<BUILD_INTERFACE:${YOKE_NCCL_INCLUDE}> $<BUILD_INTERFACE:${YOKE_CUDA_INCLUDE}> "$<BUILD_INTERFACE:${yoke_nvidia_include}>")
   # Nothing of ours names a symbol of libtorch_cuda in every program, and torch finds its CUDA side by static
   # registration, so the linker must keep the library.
   list(APPEND yoke_torch_links -Wl,--push-state,--no-as-needed ${yoke_torch_lib}/libtorch_cuda.so

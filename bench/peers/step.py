@@ -44,8 +44,9 @@ def make_model(name):
 
 def fill_parameters(model):
     with torch.no_grad():
-        for p in model.parameters():
+        for name, p in model.named_parameters():
             if p.dim() < 2:
+                p.fill_(0.0 if name.endswith("bias") else 1.0)
                 continue
             fan = p.numel() // p.size(0)
             p.copy_((torch.cos(torch.arange(p.numel(), dtype=torch.float32) * 0.7) * (1.4 / math.sqrt(fan))).view_as(p))
@@ -90,7 +91,7 @@ def main():
     if args.parallel == "ddp":
         forward = nn.parallel.DistributedDataParallel(model, device_ids=[device.index] if cuda else None,
                                                       gradient_as_bucket_view=True)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, fused=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, fused=True)
 
     loss = None
 

@@ -1,5 +1,6 @@
 #include "yoke/comm/process_ranks.hpp"
 
+#include <ATen/Parallel.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -27,6 +28,7 @@ struct Child {
                             const std::function<std::string(World&)>& rank_main) {
   std::string outcome;
   try {
+    at::set_num_threads(std::max(1, at::get_num_threads() / size));  // else every rank's team of threads takes every core
     WorldOptions world_options;
     world_options.backend = options.backend;
     world_options.rank = world_options.local_rank = rank;

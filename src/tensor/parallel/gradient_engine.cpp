@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -141,6 +142,19 @@ at::Tensor same_data(const at::Tensor& output) {
       output.unsafeGetTensorImpl()->shallow_copy_and_detach(version, /*allow_tensor_metadata_change=*/false));
 }
 
+// Convolutions give gradients of 1x1 kernels strides that name the same memory order in other numbers (a dimension of one
+// element has no meaningful stride). With unequal numbers the foreach copy falls back to a launch per tensor, so the view
+// takes the gradient's, once.
+void follow_strides(at::Tensor& view, const at::Tensor& gradient) {
+  if (view.strides() == gradient.strides() || view.sizes() != gradient.sizes()) return;
+  for (std::int64_t d = 0; d < view.dim(); ++d) {
+    if (view.size(d) != 1 && view.stride(d) != gradient.stride(d)) return;  // another order: the copy reorders
+  }
+  at::Tensor same = at::empty({0}, view.options());
+  same.set_(view.storage(), view.storage_offset(), gradient.sizes(), gradient.strides());
+  view = same;
+}
+
 bool is_partial_task() {
   // torch::autograd::grad(), or backward with inputs=: only some nodes run.
   const auto* info = autograd::get_current_graph_task_exec_info();
@@ -210,7 +224,11 @@ void GradientEngine::State::adopt(const NamedTensors& named) {
 void GradientEngine::State::lay_out(const std::vector<std::size_t>& order) {
   std::vector<at::Tensor> parameters;
   for (const Slot& slot : slots) parameters.push_back(slot.parameter);
-  buckets = make_buckets(*group, parameters, order, {options.first_bucket_bytes, options.bucket_bytes});
+  // Alone there is nothing to overlap with, and every bucket costs launches.
+  constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+  const BucketLimits limits = group->size() == 1 ? BucketLimits{kNoLimit, kNoLimit}
+                                                 : BucketLimits{options.first_bucket_bytes, options.bucket_bytes};
+  buckets = make_buckets(*group, parameters, order, limits);
   report.buckets = buckets.size();
   report.bucket_bytes = 0;
   report.order.clear();
@@ -400,19 +418,16 @@ void GradientEngine::State::send(Bucket& bucket) {
   for (std::size_t place = 0; place < bucket.parameters.size(); ++place) {
     Slot& slot = slots[bucket.parameters[place]];
     at::Tensor& view = bucket.views[place];
-    at::Tensor& gradient = slot.parameter.mutable_grad();
+    const at::Tensor& gradient = slot.parameter.grad();
     slot.had_gradient = gradient.defined();
     if (!gradient.defined()) {
       view.zero_();
-      continue;
-    }
-    if (gradient.data_ptr() != view.data_ptr() || gradient.is_sparse()) {
-      if (gradient.is_sparse()) {
-        view.copy_(gradient.to_dense());
-      } else {
-        to.push_back(view);
-        from.push_back(gradient.detach());
-      }
+    } else if (gradient.is_sparse()) {
+      view.copy_(gradient.to_dense());
+    } else if (gradient.data_ptr() != view.data_ptr()) {
+      follow_strides(view, gradient);
+      to.push_back(view);
+      from.push_back(gradient.requires_grad() ? gradient.detach() : gradient);
     }
   }
   if (to.size() == 1) {

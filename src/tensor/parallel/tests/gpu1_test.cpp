@@ -1,12 +1,12 @@
 // The wrappers on one card: gradients equal to the bare module's, no wait of the host, memory.
 
+#include <cstdio>
+
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 #include <torch/nn/cloneable.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
-
-#include <cstdio>
 
 #include "yoke/comm/device.hpp"
 #include "yoke/comm/world.hpp"
@@ -22,14 +22,18 @@ struct Net : torch::nn::Cloneable<Net> {
     conv = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 16, 3)));
     out = register_module("out", torch::nn::Linear(16 * 30 * 30, 10));
   }
-  at::Tensor forward(const at::Tensor& x) { return out->forward(at::relu(conv->forward(x)).flatten(1)); }
+  at::Tensor forward(const at::Tensor& x) {
+    return out->forward(at::relu(conv->forward(x)).flatten(1));
+  }
   torch::nn::Conv2d conv = nullptr;
   torch::nn::Linear out = nullptr;
 };
 
 const at::Device kCard{at::kCUDA, 0};
 
-at::Tensor images() { return at::sin(at::arange(8 * 3 * 32 * 32, at::kFloat)).view({8, 3, 32, 32}).to(kCard); }
+at::Tensor images() {
+  return at::sin(at::arange(8 * 3 * 32 * 32, at::kFloat)).view({8, 3, 32, 32}).to(kCard);
+}
 
 void expect_equal_gradients(Net& a, Net& b) {
   for (std::size_t i = 0; i < a.parameters().size(); ++i) {
@@ -42,7 +46,8 @@ TEST(DdpOnACard, GivesTheGradientsOfTheModuleAloneInEveryStep) {
   auto model = std::make_shared<Net>();
   model->to(world.device());
   auto alone = std::dynamic_pointer_cast<Net>(model->clone());
-  DistributedDataParallel parallel(model, world, {.first_bucket_bytes = 1024, .bucket_bytes = 4096});
+  DistributedDataParallel parallel(model, world,
+                                   {.first_bucket_bytes = 1024, .bucket_bytes = 4096});
   for (int step = 0; step < 4; ++step) {
     model->zero_grad(step % 2 == 0);
     alone->zero_grad();
