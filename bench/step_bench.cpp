@@ -1,12 +1,12 @@
-// Times training steps on data that lies ready: what the gradient engine costs, and nothing of the loader's.
+// Times training steps on data that lies ready: what the gradient engine costs, and nothing of the
+// loader's.
 //
-//   yoke launch --ranks 2 -- libexec/yoke/yoke-bench-step --model mlp --batch 8 --steps 200 --parallel ddp
+//   yoke launch --ranks 2 -- libexec/yoke/yoke-bench-step --model mlp --batch 8 --steps 200
+//   --parallel ddp
 //
-// Rank 0 prints one JSON object: median step in ms, images/s over all ranks, wall clock of the first step's end, peak
-// memory, and the loss after the last step, by which bench/run checks that rivals compute the same thing.
-
-#include <ATen/Functions.h>
-#include <ATen/autocast_mode.h>
+// Rank 0 prints one JSON object: median step in ms, images/s over all ranks, wall clock of the
+// first step's end, peak memory, and the loss after the last step, by which bench/run checks that
+// rivals compute the same thing.
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +15,9 @@
 #include <map>
 #include <string>
 #include <vector>
+
+#include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
 
 #include "yoke/comm/device.hpp"
 #include "yoke/comm/world.hpp"
@@ -47,7 +50,9 @@ Settings parse(int argc, char** argv) {
   const auto integer = [&](const char* key, std::int64_t fallback) {
     return given.count(key) ? yoke::core::parse_integer(given[key]).value() : fallback;
   };
-  const auto word = [&](const char* key, const std::string& fallback) { return given.count(key) ? given[key] : fallback; };
+  const auto word = [&](const char* key, const std::string& fallback) {
+    return given.count(key) ? given[key] : fallback;
+  };
   settings.model = word("--model", settings.model);
   settings.parallel = word("--parallel", settings.parallel);
   settings.precision = word("--precision", settings.precision);
@@ -70,14 +75,16 @@ Inputs make_inputs(const Settings& settings, const yoke::World& world) {
   const std::int64_t classes = small ? 10 : 1000;
   const std::int64_t numel = settings.batch * channels * side * side;
   // Cheap and equal in every language: no generator to agree on.
-  at::Tensor images = at::sin(at::arange(numel, at::kFloat) * 0.01 + world.rank()).view({settings.batch, channels, side, side});
+  at::Tensor images = at::sin(at::arange(numel, at::kFloat) * 0.01 + world.rank())
+                          .view({settings.batch, channels, side, side});
   at::Tensor labels = (at::arange(settings.batch, at::kLong) * 7 + world.rank()).remainder(classes);
   images = images.to(world.device());
   if (!small) images = images.contiguous(at::MemoryFormat::ChannelsLast);
   return {images, labels.to(world.device())};
 }
 
-// The same start in every language, so that losses can be compared: weights from a formula, norms as the identity.
+// The same start in every language, so that losses can be compared: weights from a formula, norms
+// as the identity.
 void fill_parameters(yoke::models::ImageClassifier& model) {
   const at::NoGradGuard no_grad;
   for (auto& item : model.named_parameters()) {
@@ -120,7 +127,8 @@ struct Timing {
 };
 
 template <class Forward>
-Timing time_steps(const Settings& settings, yoke::World& world, yoke::optim::SGD& optimizer, Forward forward) {
+Timing time_steps(const Settings& settings, yoke::World& world, yoke::optim::SGD& optimizer,
+                  Forward forward) {
   const Inputs inputs = make_inputs(settings, world);
   at::Tensor loss;
   const auto step = [&] {
@@ -135,21 +143,25 @@ Timing time_steps(const Settings& settings, yoke::World& world, yoke::optim::SGD
   Timing timing;
   step();
   yoke::comm::synchronize(world.device());
-  timing.first_step_ns =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  timing.first_step_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                             std::chrono::system_clock::now().time_since_epoch())
+                             .count();
   for (int i = 1; i < settings.warmup; ++i) step();
   yoke::comm::synchronize(world.device());
   for (int round = 0; round < settings.rounds; ++round) {
     std::vector<double> times;
-    // On a card a block of ten is timed whole: a wait after each step would hide the queue that real training has.
+    // On a card a block of ten is timed whole: a wait after each step would hide the queue that
+    // real training has.
     const int block = world.device().is_cuda() ? 10 : 1;
     for (int done = 0; done < settings.steps; done += block) {
       const auto begin = Clock::now();
       for (int i = 0; i < block; ++i) step();
       yoke::comm::synchronize(world.device());
-      times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count() / block);
+      times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count() /
+                      block);
     }
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                     times.end());
     timing.medians_ms.push_back(times[times.size() / 2]);
   }
   timing.loss = loss.item<double>();
@@ -158,7 +170,8 @@ Timing time_steps(const Settings& settings, yoke::World& world, yoke::optim::SGD
 
 Timing run(const Settings& settings, yoke::World& world) {
   const bool small = settings.model == "mlp" || settings.model == "small-cnn";
-  Model model = yoke::models::make(settings.model, {.num_classes = small ? 10 : 1000, .in_channels = small ? 1 : 3});
+  Model model = yoke::models::make(
+      settings.model, {.num_classes = small ? 10 : 1000, .in_channels = small ? 1 : 3});
   fill_parameters(*model);
   model->to(world.device());
   if (!small) yoke::models::to_channels_last(*model);
@@ -173,7 +186,8 @@ Timing run(const Settings& settings, yoke::World& world) {
     yoke::DataParallel parallel(model, options);
     return time_steps(settings, world, optimizer, [&](const at::Tensor& x) { return parallel(x); });
   }
-  return time_steps(settings, world, optimizer, [&](const at::Tensor& x) { return model->forward(x); });
+  return time_steps(settings, world, optimizer,
+                    [&](const at::Tensor& x) { return model->forward(x); });
 }
 
 }  // namespace
@@ -186,11 +200,15 @@ int main(int argc, char** argv) {
     const auto memory = yoke::comm::device_memory(world.device());
     if (world.rank() == 0) {
       std::string medians;
-      for (const double median : timing.medians_ms) medians += yoke::core::text(medians.empty() ? "" : ", ", median);
-      std::printf("{\"step_ms\": [%s], \"batch\": %lld, \"ranks\": %d, \"first_step_ns\": %lld, \"loss\": %.6f, \"peak_bytes\": %llu, "
-                  "\"backend\": \"%s\"}\n",
-                  medians.c_str(), static_cast<long long>(settings.batch), world.size(), timing.first_step_ns, timing.loss,
-                  static_cast<unsigned long long>(memory.peak), world.group().backend().c_str());
+      for (const double median : timing.medians_ms)
+        medians += yoke::core::text(medians.empty() ? "" : ", ", median);
+      std::printf(
+          "{\"step_ms\": [%s], \"batch\": %lld, \"ranks\": %d, \"first_step_ns\": %lld, \"loss\": "
+          "%.6f, \"peak_bytes\": %llu, "
+          "\"backend\": \"%s\"}\n",
+          medians.c_str(), static_cast<long long>(settings.batch), world.size(),
+          timing.first_step_ns, timing.loss, static_cast<unsigned long long>(memory.peak),
+          world.group().backend().c_str());
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "yoke-bench-step: %s\n", error.what());

@@ -23,11 +23,13 @@ std::string reason(int system_error) { return std::generic_category().message(sy
 
 fs::path temporary_name(const fs::path& path) {
   static std::atomic<unsigned> counter{0};
-  return path.parent_path() / text(".", path.filename().string(), ".", ::getpid(), ".", counter++, ".part");
+  return path.parent_path() /
+         text(".", path.filename().string(), ".", ::getpid(), ".", counter++, ".part");
 }
 
 void sync_folder(const fs::path& folder) {
-  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor =
+      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
   ::fsync(descriptor);  // best effort: some file systems refuse it for folders
   ::close(descriptor);
@@ -43,8 +45,9 @@ std::string read_file(const fs::path& path) {
                 text("read ", path.string(), ": ", reason(error)));
   }
   std::string bytes;
-  struct stat info {};
-  if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode)) bytes.reserve(static_cast<std::size_t>(info.st_size));
+  struct stat info{};
+  if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode))
+    bytes.reserve(static_cast<std::size_t>(info.st_size));
   std::string block(1 << 16, '\0');
   while (true) {
     const ssize_t n = ::read(descriptor, block.data(), block.size());
@@ -80,14 +83,17 @@ void AtomicFile::fail(const char* doing, int system_error) {
   const std::string hint = system_error == ENOSPC || system_error == EDQUOT
                                ? "free space there, or choose another folder"
                                : "check that the folder exists and may be written";
-  throw Error(Code::io,
-              text(doing, " ", path_.string(), " (after ", bytes_text(size_), "): ", reason(system_error)), hint);
+  throw Error(
+      Code::io,
+      text(doing, " ", path_.string(), " (after ", bytes_text(size_), "): ", reason(system_error)),
+      hint);
 }
 
 void AtomicFile::write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
 
 void AtomicFile::write(const void* bytes, std::size_t count) {
-  if (descriptor_ < 0) throw Error(Code::internal, text("write ", path_.string(), ": the file was closed before"));
+  if (descriptor_ < 0)
+    throw Error(Code::internal, text("write ", path_.string(), ": the file was closed before"));
   const char* from = static_cast<const char*>(bytes);
   while (count > 0) {
     const ssize_t n = ::write(descriptor_, from, count);
@@ -100,7 +106,8 @@ void AtomicFile::write(const void* bytes, std::size_t count) {
 }
 
 void AtomicFile::commit() {
-  if (descriptor_ < 0) throw Error(Code::internal, text("commit ", path_.string(), ": the file was closed before"));
+  if (descriptor_ < 0)
+    throw Error(Code::internal, text("commit ", path_.string(), ": the file was closed before"));
   if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) fail("flush", errno);
   if (::close(std::exchange(descriptor_, -1)) != 0) {
     const int error = errno;

@@ -69,7 +69,8 @@ std::string_view trimmed(std::string_view whole) {
   return whole.substr(begin, whole.find_last_not_of(kSpace) - begin + 1);
 }
 
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
+std::optional<std::string> nearest(std::string_view word,
+                                   const std::vector<std::string>& candidates) {
   const std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
   std::optional<std::string> best;
   std::size_t best_distance = limit + 1;
@@ -102,7 +103,8 @@ bool matches_pattern(std::string_view whole, std::string_view pattern) {
   std::size_t star = std::string_view::npos;
   std::size_t resume = 0;
   while (at < whole.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] == whole[at] && pattern[p] != '*'))) {
+    if (p < pattern.size() &&
+        (pattern[p] == '?' || (pattern[p] == whole[at] && pattern[p] != '*'))) {
       ++at;
       ++p;
     } else if (p < pattern.size() && pattern[p] == '*') {

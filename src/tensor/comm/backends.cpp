@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 #include <set>
+
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -40,24 +41,28 @@ std::vector<std::string> network_interfaces() {
   std::set<std::string> names;
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) == 0) {
-    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) names.insert(entry->ifa_name);
+    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next)
+      names.insert(entry->ifa_name);
     ::freeifaddrs(list);
   }
   return {names.begin(), names.end()};
 }
 
-// Refuses what people write by mistake: NCCL's exclusion lists, addresses, interfaces that are not there (B035).
+// Refuses what people write by mistake: NCCL's exclusion lists, addresses, interfaces that are not
+// there (B035).
 void require_interface(const std::string& name) {
   const std::vector<std::string> known = network_interfaces();
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  throw Error(Code::invalid_argument,
-              text("gloo interface \"", name, "\": this is not one of this host's network interfaces"),
-              text("give one interface name; this host has: ", core::joined(known)));
+  throw Error(
+      Code::invalid_argument,
+      text("gloo interface \"", name, "\": this is not one of this host's network interfaces"),
+      text("give one interface name; this host has: ", core::joined(known)));
 }
 
 std::shared_ptr<::gloo::transport::Device> gloo_device(const BackendOptions& options) {
   std::string name = options.interface_name;
-  if (const char* wanted = std::getenv("GLOO_SOCKET_IFNAME"); name.empty() && wanted != nullptr) name = wanted;
+  if (const char* wanted = std::getenv("GLOO_SOCKET_IFNAME"); name.empty() && wanted != nullptr)
+    name = wanted;
   if (!name.empty()) {
     require_interface(name);
     return c10d::ProcessGroupGloo::createDeviceForInterface(name);
@@ -87,24 +92,26 @@ StorePtr open_store(const StoreOptions& options) {
       throw Error(Code::io, text("rank 0: open the store on port ", options.port, ": ", reason),
                   "the port is taken: choose another, or leave the choice to the launcher");
     }
-    throw Error(Code::timeout, text("rank ", options.rank, ": reach the store at ", options.host, ":", options.port, ": ",
-                                    reason),
+    throw Error(Code::timeout,
+                text("rank ", options.rank, ": reach the store at ", options.host, ":",
+                     options.port, ": ", reason),
                 "check that rank 0 runs and that this host reaches it");
   }
   store->setTimeout(options.timeout);
   return prefixed(store, "yoke");
 }
 
-std::vector<std::string> exchange_strings(const StorePtr& store, const std::string& round, int rank, int size,
-                                          const std::string& mine, std::chrono::milliseconds timeout) {
+std::vector<std::string> exchange_strings(const StorePtr& store, const std::string& round, int rank,
+                                          int size, const std::string& mine,
+                                          std::chrono::milliseconds timeout) {
   const auto key = [&round](int r) { return text("exchange/", round, "/", r); };
   store->set(key(rank), std::vector<std::uint8_t>(mine.begin(), mine.end()));
   std::vector<std::string> all;
   std::vector<std::string> missing;
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (int peer = 0; peer < size; ++peer) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
     try {
       store->wait({key(peer)}, std::max(left, std::chrono::milliseconds(1)));
       const auto bytes = store->get(key(peer));
@@ -114,44 +121,56 @@ std::vector<std::string> exchange_strings(const StorePtr& store, const std::stri
     }
   }
   if (!missing.empty()) {
-    throw Error(Code::timeout,
-                text("rank ", rank, ": ", round, ": waited ", static_cast<double>(timeout.count()) / 1000.0, " s for ", size,
-                     " ranks: missing rank ", core::joined(missing)),
-                "check that as many ranks were started as the world size says");
+    throw Error(
+        Code::timeout,
+        text("rank ", rank, ": ", round, ": waited ", static_cast<double>(timeout.count()) / 1000.0,
+             " s for ", size, " ranks: missing rank ", core::joined(missing)),
+        "check that as many ranks were started as the world size says");
   }
   return all;
 }
 
-std::unique_ptr<Group> gloo_group(const StorePtr& store, const BackendOptions& options, Group* control) {
+std::unique_ptr<Group> gloo_group(const StorePtr& store, const BackendOptions& options,
+                                  Group* control) {
   auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
   gloo->devices.push_back(gloo_device(options));
   gloo->threads = 2;
   const StorePtr own = prefixed(store, "gloo");
   try {
-    auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(own, options.rank, options.size, gloo);
+    auto backend =
+        c10::make_intrusive<c10d::ProcessGroupGloo>(own, options.rank, options.size, gloo);
     return std::make_unique<C10dGroup>(
         std::move(backend), own,
-        C10dGroupOptions{.name = "gloo", .timeout = options.timeout, .check_calls = options.check_calls}, control);
+        C10dGroupOptions{
+            .name = "gloo", .timeout = options.timeout, .check_calls = options.check_calls},
+        control);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(Code::timeout, text("rank ", options.rank, ": connect ", options.size, " ranks by gloo: ", first_line(error)),
+    throw Error(Code::timeout,
+                text("rank ", options.rank, ": connect ", options.size,
+                     " ranks by gloo: ", first_line(error)),
                 "check that all ranks run and reach each other's network interface");
   }
 }
 
-std::unique_ptr<Group> nccl_group([[maybe_unused]] const StorePtr& store, [[maybe_unused]] const BackendOptions& options,
-                                  [[maybe_unused]] at::Device device, [[maybe_unused]] Group* control) {
+std::unique_ptr<Group> nccl_group([[maybe_unused]] const StorePtr& store,
+                                  [[maybe_unused]] const BackendOptions& options,
+                                  [[maybe_unused]] at::Device device,
+                                  [[maybe_unused]] Group* control) {
 #ifdef YOKE_CUDA
   auto nccl = c10d::ProcessGroupNCCL::Options::create();
   nccl->timeout = options.timeout;
-  nccl->config.blocking = 1;  // 2.6 and 2.7.0 go non-blocking with a bound device and then hang with NCCL 2.26
+  nccl->config.blocking =
+      1;  // 2.6 and 2.7.0 go non-blocking with a bound device and then hang with NCCL 2.26
   const StorePtr own = prefixed(store, "nccl");
   auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(own, options.rank, options.size, nccl);
   backend->setBoundDeviceId(device);
   return std::make_unique<C10dGroup>(
       std::move(backend), own,
-      C10dGroupOptions{.name = "nccl", .timeout = options.timeout, .check_calls = options.check_calls}, control);
+      C10dGroupOptions{
+          .name = "nccl", .timeout = options.timeout, .check_calls = options.check_calls},
+      control);
 #else
   throw Error(Code::unsupported, "join ranks by nccl: this Yoke was built without CUDA",
               "build with the CUDA flavour (tools/setup --flavour cuda), or use gloo or shm");

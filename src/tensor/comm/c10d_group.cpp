@@ -1,10 +1,10 @@
 #include "c10d_group.hpp"
 
-#include <ATen/Functions.h>
-
 #include <cstdint>
 #include <cstring>
 #include <utility>
+
+#include <ATen/Functions.h>
 
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
@@ -28,18 +28,21 @@ c10d::ReduceOp reduce_op(ReduceOp op) {
 Bytes bytes_of(const std::string& whole) { return {whole.begin(), whole.end()}; }
 
 bool speaks_of_time(const std::string& message) {
-  return message.find("imed out") != std::string::npos || message.find("imeout") != std::string::npos;
+  return message.find("imed out") != std::string::npos ||
+         message.find("imeout") != std::string::npos;
 }
 
 constexpr std::size_t kCounts = 4;
 
-// How long a rank that failed waits for the others to say where they are. A rank that stands still says nothing.
+// How long a rank that failed waits for the others to say where they are. A rank that stands still
+// says nothing.
 constexpr std::chrono::milliseconds kPresenceLimit{1'500};
 
 }  // namespace
 
-C10dGroup::C10dGroup(c10::intrusive_ptr<c10d::Backend> backend, c10::intrusive_ptr<c10d::Store> store,
-                     C10dGroupOptions options, Group* control)
+C10dGroup::C10dGroup(c10::intrusive_ptr<c10d::Backend> backend,
+                     c10::intrusive_ptr<c10d::Store> store, C10dGroupOptions options,
+                     Group* control)
     : Group(backend->getRank(), backend->getSize(), options.name),
       backend_(std::move(backend)),
       store_(std::move(store)),
@@ -47,7 +50,8 @@ C10dGroup::C10dGroup(c10::intrusive_ptr<c10d::Backend> backend, c10::intrusive_p
       control_(control) {}
 
 C10dGroup::~C10dGroup() {
-  // Gloo has no shutdown() in 2.6, so it is called where the class has it; a destructor must not throw.
+  // Gloo has no shutdown() in 2.6, so it is called where the class has it; a destructor must not
+  // throw.
   const auto leave = [](auto& backend) {
     if constexpr (requires { backend.shutdown(); }) backend.shutdown();
   };
@@ -95,10 +99,14 @@ void C10dGroup::fail(const std::string& call, const std::exception& error) {
   const std::string first_line = message.substr(0, message.find('\n'));
   const Code code = speaks_of_time(message) ? Code::timeout : Code::peer_lost;
   const std::string limit =
-      code == Code::timeout ? text(" within ", static_cast<double>(options_.timeout.count()) / 1000.0, " s") : "";
-  throw Error(code, text("rank ", rank(), ": ", call, " over ", backend(), ": no result", limit, ": ", absent),
-              code == Code::timeout ? "look at the ranks named; raise the timeout if they are only slow"
-                                    : "look at the ranks named: they failed first")
+      code == Code::timeout
+          ? text(" within ", static_cast<double>(options_.timeout.count()) / 1000.0, " s")
+          : "";
+  throw Error(
+      code,
+      text("rank ", rank(), ": ", call, " over ", backend(), ": no result", limit, ": ", absent),
+      code == Code::timeout ? "look at the ranks named; raise the timeout if they are only slow"
+                            : "look at the ranks named: they failed first")
       .caused_by(std::runtime_error(first_line));
 }
 
@@ -113,11 +121,12 @@ void C10dGroup::check_call(const std::string& call) {
     const Bytes bytes = store_->get(key(peer));
     const std::string theirs(bytes.begin(), bytes.end());
     if (theirs != call) {
-      throw Error(Code::invalid_argument,
-                  text("rank ", rank(), ": ranks disagree: rank ", std::min(rank(), peer), " calls ",
-                       rank() < peer ? call : theirs, ", rank ", std::max(rank(), peer), " calls ",
-                       rank() < peer ? theirs : call),
-                  "make every rank call the same collectives in the same order with the same shapes");
+      throw Error(
+          Code::invalid_argument,
+          text("rank ", rank(), ": ranks disagree: rank ", std::min(rank(), peer), " calls ",
+               rank() < peer ? call : theirs, ", rank ", std::max(rank(), peer), " calls ",
+               rank() < peer ? theirs : call),
+          "make every rank call the same collectives in the same order with the same shapes");
     }
   }
 }
@@ -214,7 +223,10 @@ void C10dGroup::do_barrier() {
 class C10dGroup::ControlAgreement final : public Agreement {
  public:
   ControlAgreement(Group& control, at::Tensor total, Contribution mine)
-      : Agreement(mine), total_(std::move(total)), inner_(control.agree({})), size_(control.size()) {
+      : Agreement(mine),
+        total_(std::move(total)),
+        inner_(control.agree({})),
+        size_(control.size()) {
     *total_.data_ptr<double>() = mine.count;
     work_ = control.start_mean(total_, *inner_);
   }
@@ -266,8 +278,10 @@ class C10dGroup::OwnAgreement final : public Agreement {
 
 std::unique_ptr<Agreement> C10dGroup::agree(Contribution mine) {
   if (control_ != nullptr) {
-    // Shared memory is made once and used in turn: an agreement is over before the fourth after it begins.
-    if (counts_.size() < kCounts) counts_.push_back(control_->empty_bucket(1, at::TensorOptions().dtype(at::kDouble)));
+    // Shared memory is made once and used in turn: an agreement is over before the fourth after it
+    // begins.
+    if (counts_.size() < kCounts)
+      counts_.push_back(control_->empty_bucket(1, at::TensorOptions().dtype(at::kDouble)));
     at::Tensor& total = counts_[agreements_++ % kCounts];
     return std::make_unique<ControlAgreement>(*control_, total, mine);
   }
@@ -310,7 +324,8 @@ std::unique_ptr<Work> C10dGroup::do_start_mean(at::Tensor& bucket, Agreement& ag
       bucket.mul_(factor);
     }
     std::vector<at::Tensor> tensors{bucket};
-    return std::make_unique<MeanWork>(*this, backend_->allreduce(tensors, options), std::move(call));
+    return std::make_unique<MeanWork>(*this, backend_->allreduce(tensors, options),
+                                      std::move(call));
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-#include <torch/csrc/distributed/c10d/Store.hpp>
-
 #include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "yoke/comm/group.hpp"
 
@@ -17,20 +17,23 @@ namespace yoke::comm {
 struct C10dGroupOptions {
   std::string name;                           ///< "gloo" or "nccl"
   std::chrono::milliseconds timeout{30'000};  ///< for each collective
-  bool check_calls = false;                   ///< compare what the ranks call before each collective (slow)
+  bool check_calls = false;  ///< compare what the ranks call before each collective (slow)
 };
 
-/// A group over one of c10d's backends. Keeps the store to find out, after a failure, which ranks did not come.
+/// A group over one of c10d's backends. Keeps the store to find out, after a failure, which ranks
+/// did not come.
 ///
-/// Owns: the backend, together with nobody else. `control`, borrowed, carries the counts of means on the host; null
-/// makes the group carry them itself.
+/// Owns: the backend, together with nobody else. `control`, borrowed, carries the counts of means
+/// on the host; null makes the group carry them itself.
 class C10dGroup final : public Group {
  public:
-  C10dGroup(c10::intrusive_ptr<c10d::Backend> backend, c10::intrusive_ptr<c10d::Store> store, C10dGroupOptions options,
-            Group* control);
+  C10dGroup(c10::intrusive_ptr<c10d::Backend> backend, c10::intrusive_ptr<c10d::Store> store,
+            C10dGroupOptions options, Group* control);
   ~C10dGroup() override;
 
-  [[nodiscard]] std::chrono::milliseconds timeout() const noexcept override { return options_.timeout; }
+  [[nodiscard]] std::chrono::milliseconds timeout() const noexcept override {
+    return options_.timeout;
+  }
   [[nodiscard]] bool supports(Op op) const noexcept override;
   std::unique_ptr<Agreement> agree(Contribution mine) override;
 

@@ -1,10 +1,10 @@
 #include "yoke/comm/group.hpp"
 
-#include <ATen/Functions.h>
-
 #include <array>
 #include <cstring>
 #include <utility>
+
+#include <ATen/Functions.h>
 
 #include "yoke/core/error.hpp"
 #include "yoke/core/telemetry.hpp"
@@ -18,23 +18,24 @@ using core::text;
 void require_dense(const at::Tensor& tensor, const char* op) {
   if (!tensor.defined()) throw Error(Code::invalid_argument, text(op, ": the tensor is undefined"));
   if (tensor.layout() != at::kStrided) {
-    throw Error(Code::unsupported, text(op, ": the tensor is not dense"), "convert it with to_dense()");
+    throw Error(Code::unsupported, text(op, ": the tensor is not dense"),
+                "convert it with to_dense()");
   }
 }
 
 void require_rows(const at::Tensor& stacked, const at::Tensor& one, int size, const char* op) {
   if (stacked.numel() != one.numel() * size || stacked.scalar_type() != one.scalar_type()) {
-    throw Error(Code::invalid_argument,
-                text(op, ": ", shape_text(stacked), " does not hold ", size, " rows of ", shape_text(one)));
+    throw Error(Code::invalid_argument, text(op, ": ", shape_text(stacked), " does not hold ", size,
+                                             " rows of ", shape_text(one)));
   }
 }
 
-/// Notes a collective in the telemetry for as long as it lives; a collective that throws stays begun there, which is what
-/// the monitor wants to see of it.
+/// Notes a collective in the telemetry for as long as it lives; a collective that throws stays
+/// begun there, which is what the monitor wants to see of it.
 class Recorded {
  public:
-  Recorded(core::TelemetryWriter* telemetry, core::CollectiveKind kind, std::uint64_t sequence, const at::Tensor* tensor,
-           int peer = -1)
+  Recorded(core::TelemetryWriter* telemetry, core::CollectiveKind kind, std::uint64_t sequence,
+           const at::Tensor* tensor, int peer = -1)
       : telemetry_(telemetry) {
     if (telemetry_ == nullptr) return;
     core::CollectiveFacts facts{.kind = kind, .sequence = sequence, .peer = peer};
@@ -56,7 +57,8 @@ class Recorded {
 /// A started mean whose end is noted when it was waited for.
 class RecordedWork final : public Work {
  public:
-  RecordedWork(std::unique_ptr<Work> work, Recorded record) : work_(std::move(work)), record_(record) {}
+  RecordedWork(std::unique_ptr<Work> work, Recorded record)
+      : work_(std::move(work)), record_(record) {}
   void wait() override {
     work_->wait();
     record_.ended();
@@ -81,18 +83,30 @@ class AloneAgreement final : public Agreement {
 class AloneGroup final : public Group {
  public:
   AloneGroup() : Group(0, 1, "alone") {}
-  [[nodiscard]] std::chrono::milliseconds timeout() const noexcept override { return std::chrono::hours(1); }
+  [[nodiscard]] std::chrono::milliseconds timeout() const noexcept override {
+    return std::chrono::hours(1);
+  }
   [[nodiscard]] bool supports(Op op) const noexcept override { return op != Op::send_receive; }
-  std::unique_ptr<Agreement> agree(Contribution mine) override { return std::make_unique<AloneAgreement>(mine); }
+  std::unique_ptr<Agreement> agree(Contribution mine) override {
+    return std::make_unique<AloneAgreement>(mine);
+  }
 
  private:
   void do_all_reduce(at::Tensor&, ReduceOp) override {}
   void do_broadcast(at::Tensor&, int) override {}
-  void do_all_gather(at::Tensor& out, const at::Tensor& tensor) override { out.copy_(tensor.view(out.sizes())); }
-  void do_reduce_scatter(at::Tensor& out, const at::Tensor& in, ReduceOp) override { out.copy_(in.view(out.sizes())); }
+  void do_all_gather(at::Tensor& out, const at::Tensor& tensor) override {
+    out.copy_(tensor.view(out.sizes()));
+  }
+  void do_reduce_scatter(at::Tensor& out, const at::Tensor& in, ReduceOp) override {
+    out.copy_(in.view(out.sizes()));
+  }
   void do_all_to_all(at::Tensor& out, const at::Tensor& in) override { out.copy_(in); }
-  void do_send(const at::Tensor&, int) override { throw Error(Code::unsupported, "send: a group of one has no peer"); }
-  void do_receive(at::Tensor&, int) override { throw Error(Code::unsupported, "receive: a group of one has no peer"); }
+  void do_send(const at::Tensor&, int) override {
+    throw Error(Code::unsupported, "send: a group of one has no peer");
+  }
+  void do_receive(at::Tensor&, int) override {
+    throw Error(Code::unsupported, "receive: a group of one has no peer");
+  }
   void do_barrier() override {}
 
   std::unique_ptr<Work> do_start_mean(at::Tensor& bucket, Agreement& agreement) override {
@@ -111,22 +125,25 @@ class AloneGroup final : public Group {
 std::string shape_text(const at::Tensor& tensor) {
   std::vector<std::string> sizes;
   for (const std::int64_t size : tensor.sizes()) sizes.push_back(std::to_string(size));
-  return text(sizes.empty() ? "scalar" : core::joined(sizes, "x"), " ", c10::toString(tensor.scalar_type()));
+  return text(sizes.empty() ? "scalar" : core::joined(sizes, "x"), " ",
+              c10::toString(tensor.scalar_type()));
 }
 
-Group::Group(int rank, int size, std::string name) : rank_(rank), size_(size), name_(std::move(name)) {}
+Group::Group(int rank, int size, std::string name)
+    : rank_(rank), size_(size), name_(std::move(name)) {}
 
 bool Group::supports(Op) const noexcept { return true; }
 
 std::string Group::describe(const char* op, const at::Tensor& tensor) const {
-  return text(op, " #", sequence_, " (", core::bytes_text(static_cast<std::uint64_t>(tensor.nbytes())), ": ",
+  return text(op, " #", sequence_, " (",
+              core::bytes_text(static_cast<std::uint64_t>(tensor.nbytes())), ": ",
               shape_text(tensor), ")");
 }
 
 void Group::require_rank(int peer, const char* op) const {
   if (peer < 0 || peer >= size_) {
-    throw Error(Code::invalid_argument,
-                text("rank ", rank_, ": ", op, ": there is no rank ", peer, " in a group of ", size_));
+    throw Error(Code::invalid_argument, text("rank ", rank_, ": ", op, ": there is no rank ", peer,
+                                             " in a group of ", size_));
   }
 }
 
@@ -191,9 +208,11 @@ void Group::reduce_scatter(at::Tensor& out, const at::Tensor& in, ReduceOp op) {
 
 void Group::all_to_all(at::Tensor& out, const at::Tensor& in) {
   require_dense(in, "all-to-all");
-  if (out.sizes() != in.sizes() || out.scalar_type() != in.scalar_type() || in.dim() == 0 || in.size(0) % size_ != 0) {
-    throw Error(Code::invalid_argument, text("all-to-all: ", shape_text(in), " to ", shape_text(out),
-                                             ": need equal shapes whose first size divides by ", size_));
+  if (out.sizes() != in.sizes() || out.scalar_type() != in.scalar_type() || in.dim() == 0 ||
+      in.size(0) % size_ != 0) {
+    throw Error(Code::invalid_argument,
+                text("all-to-all: ", shape_text(in), " to ", shape_text(out),
+                     ": need equal shapes whose first size divides by ", size_));
   }
   next_sequence();
   const Recorded record(telemetry_, core::CollectiveKind::all_to_all, sequence_, &in);

@@ -1,9 +1,9 @@
 #include "yoke/comm/local_ranks.hpp"
 
-#include <ATen/Parallel.h>
-
 #include <exception>
 #include <thread>
+
+#include <ATen/Parallel.h>
 
 #include "yoke/core/error.hpp"
 
@@ -22,7 +22,8 @@ bool is_consequence(const std::exception_ptr& error) {
 
 }  // namespace
 
-void run_local_ranks(int size, const std::function<void(World&)>& rank_main, LocalGroupOptions options) {
+void run_local_ranks(int size, const std::function<void(World&)>& rank_main,
+                     LocalGroupOptions options) {
   std::vector<std::unique_ptr<Group>> groups = local_groups(size, options);
   std::vector<std::exception_ptr> errors(groups.size());
   std::vector<std::thread> threads;
@@ -31,7 +32,8 @@ void run_local_ranks(int size, const std::function<void(World&)>& rank_main, Loc
     threads.emplace_back([&, rank] {
       at::set_num_threads(threads_each);  // else every rank's team of threads takes every core
       try {
-        World world = World::of(std::move(groups[rank]));  // leaves its group when it ends, so that others notice
+        World world = World::of(
+            std::move(groups[rank]));  // leaves its group when it ends, so that others notice
         rank_main(world);
       } catch (...) {
         errors[rank] = std::current_exception();

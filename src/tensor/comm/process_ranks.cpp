@@ -1,6 +1,5 @@
 #include "yoke/comm/process_ranks.hpp"
 
-#include <ATen/Parallel.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -10,6 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+
+#include <ATen/Parallel.h>
 
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
@@ -24,11 +25,13 @@ struct Child {
   int report = -1;  // the reading end of a pipe
 };
 
-[[noreturn]] void run_child(int rank, int size, const ProcessRanksOptions& options, const LoopbackPort& port, int report,
+[[noreturn]] void run_child(int rank, int size, const ProcessRanksOptions& options,
+                            const LoopbackPort& port, int report,
                             const std::function<std::string(World&)>& rank_main) {
   std::string outcome;
   try {
-    at::set_num_threads(std::max(1, at::get_num_threads() / size));  // else every rank's team of threads takes every core
+    at::set_num_threads(std::max(
+        1, at::get_num_threads() / size));  // else every rank's team of threads takes every core
     WorldOptions world_options;
     world_options.backend = options.backend;
     world_options.rank = world_options.local_rank = rank;
@@ -80,7 +83,8 @@ std::vector<std::string> run_process_ranks(int size, const ProcessRanksOptions& 
   std::vector<Child> children;
   for (int rank = 0; rank < size; ++rank) {
     std::array<int, 2> ends{};
-    if (::pipe(ends.data()) != 0) throw Error(Code::io, text("make a pipe: ", std::strerror(errno)));
+    if (::pipe(ends.data()) != 0)
+      throw Error(Code::io, text("make a pipe: ", std::strerror(errno)));
     const pid_t pid = ::fork();
     if (pid < 0) throw Error(Code::io, text("fork rank ", rank, ": ", std::strerror(errno)));
     if (pid == 0) {

@@ -1,11 +1,11 @@
-#include <ATen/Functions.h>
-
 #include <array>
 #include <condition_variable>
 #include <exception>
 #include <map>
 #include <thread>
 #include <utility>
+
+#include <ATen/Functions.h>
 
 #include "backends.hpp"
 #include "yoke/comm/group.hpp"
@@ -30,9 +30,11 @@ shm::Dtype dtype_of(const at::Tensor& tensor) {
     case at::kLong: return shm::Dtype::int64;
     case at::kBool: return shm::Dtype::boolean;
     default:
-      throw Error(Code::unsupported,
-                  text("collective over shared memory: no reduction for dtype ", c10::toString(tensor.scalar_type())),
-                  "convert to float32, float64, float16, bfloat16, int8, uint8, int32, int64 or bool");
+      throw Error(
+          Code::unsupported,
+          text("collective over shared memory: no reduction for dtype ",
+               c10::toString(tensor.scalar_type())),
+          "convert to float32, float64, float16, bfloat16, int8, uint8, int32, int64 or bool");
   }
 }
 
@@ -54,12 +56,13 @@ std::string sizes_text(const at::Tensor& tensor) {
 
 void require_host(const at::Tensor& tensor) {
   if (tensor.is_cpu()) return;
-  throw Error(Code::unsupported, text("collective over shared memory: the tensor lies on ", tensor.device().str()),
+  throw Error(Code::unsupported,
+              text("collective over shared memory: the tensor lies on ", tensor.device().str()),
               "use the nccl group, or move the tensor to the CPU");
 }
 
-/// Which tensor's memory is which shared buffer. Owned by the group and by each bucket's deleter: a bucket may outlive
-/// its group.
+/// Which tensor's memory is which shared buffer. Owned by the group and by each bucket's deleter: a
+/// bucket may outlive its group.
 struct Buckets {
   std::mutex mutex;
   std::map<const void*, shm::SharedBuffer> live;
@@ -87,7 +90,8 @@ class ShmAgreement final : public Agreement {
   double total_count() override {
     if (!known_) {
       total_ = mine().count;
-      team_.all_reduce(&total_, {.count = 1, .dtype = shm::Dtype::float64, .shape = "count"}, shm::Reduction::sum);
+      team_.all_reduce(&total_, {.count = 1, .dtype = shm::Dtype::float64, .shape = "count"},
+                       shm::Reduction::sum);
       known_ = true;
     }
     return total_;
@@ -102,7 +106,9 @@ class ShmAgreement final : public Agreement {
 class ShmGroup final : public Group {
  public:
   ShmGroup(std::unique_ptr<shm::Team> team, std::string name, std::chrono::milliseconds timeout)
-      : Group(team->rank(), team->size(), std::move(name)), team_(std::move(team)), timeout_(timeout) {}
+      : Group(team->rank(), team->size(), std::move(name)),
+        team_(std::move(team)),
+        timeout_(timeout) {}
 
   [[nodiscard]] std::chrono::milliseconds timeout() const noexcept override { return timeout_; }
 
@@ -122,14 +128,19 @@ class ShmGroup final : public Group {
     return at::from_blob(data, {numel}, forget, options);
   }
 
-  std::unique_ptr<Agreement> agree(Contribution mine) override { return std::make_unique<ShmAgreement>(*team_, mine); }
+  std::unique_ptr<Agreement> agree(Contribution mine) override {
+    return std::make_unique<ShmAgreement>(*team_, mine);
+  }
 
   void progress() override { team_->progress(); }
 
  private:
-  static shm::Elements elements(const at::Tensor& tensor, const std::string& shape, std::int64_t parts = 1) {
+  static shm::Elements elements(const at::Tensor& tensor, const std::string& shape,
+                                std::int64_t parts = 1) {
     require_host(tensor);
-    return {.count = static_cast<std::size_t>(tensor.numel() / parts), .dtype = dtype_of(tensor), .shape = shape};
+    return {.count = static_cast<std::size_t>(tensor.numel() / parts),
+            .dtype = dtype_of(tensor),
+            .shape = shape};
   }
 
   void do_all_reduce(at::Tensor& tensor, ReduceOp op) override {
@@ -173,11 +184,12 @@ class ShmGroup final : public Group {
       if (found != buckets_->live.end()) buffer = found->second;
     }
     if (buffer.data() == nullptr) {
-      team_->all_reduce(bucket.data_ptr(), elements(bucket, shape), shm::Reduction::mean, contribution);
+      team_->all_reduce(bucket.data_ptr(), elements(bucket, shape), shm::Reduction::mean,
+                        contribution);
       return std::make_unique<DoneWork>();
     }
-    const shm::Ticket ticket =
-        team_->start_all_reduce(buffer, 0, elements(bucket, shape), shm::Reduction::mean, contribution);
+    const shm::Ticket ticket = team_->start_all_reduce(buffer, 0, elements(bucket, shape),
+                                                       shm::Reduction::mean, contribution);
     return std::make_unique<ShmWork>(*team_, ticket);
   }
 
@@ -191,14 +203,16 @@ class ThreadExchange {
  public:
   explicit ThreadExchange(std::size_t size) : size_(size) {}
 
-  std::vector<std::string> operator()(std::size_t rank, std::string mine, std::chrono::milliseconds timeout) {
+  std::vector<std::string> operator()(std::size_t rank, std::string mine,
+                                      std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     Round& round = rounds_[taken_[rank]++];
     round.texts.resize(size_);
     round.texts[rank] = std::move(mine);
     if (++round.present == size_) changed_.notify_all();
     if (!changed_.wait_for(lock, timeout, [&] { return round.present == size_; })) {
-      throw Error(Code::timeout, text("thread rank ", rank, ": only ", round.present, " of ", size_, " threads came"));
+      throw Error(Code::timeout, text("thread rank ", rank, ": only ", round.present, " of ", size_,
+                                      " threads came"));
     }
     return round.texts;
   }
@@ -217,18 +231,22 @@ class ThreadExchange {
 
 }  // namespace
 
-std::unique_ptr<Group> shm_group(const c10::intrusive_ptr<c10d::Store>& store, const BackendOptions& options) {
+std::unique_ptr<Group> shm_group(const c10::intrusive_ptr<c10d::Store>& store,
+                                 const BackendOptions& options) {
   int round = 0;
   const auto exchange = [&](const std::string& mine) {
-    return exchange_strings(store, text("shm-", round++), options.rank, options.size, mine, options.timeout);
+    return exchange_strings(store, text("shm-", round++), options.rank, options.size, mine,
+                            options.timeout);
   };
   auto team = std::make_unique<shm::Team>(
-      exchange, shm::TeamOptions{.rank = options.rank, .size = options.size, .timeout = options.timeout});
+      exchange,
+      shm::TeamOptions{.rank = options.rank, .size = options.size, .timeout = options.timeout});
   return std::make_unique<ShmGroup>(std::move(team), "shm", options.timeout);
 }
 
 std::vector<std::unique_ptr<Group>> local_groups(int size, LocalGroupOptions options) {
-  if (size < 1) throw Error(Code::invalid_argument, text("local groups: ", size, " ranks, need at least 1"));
+  if (size < 1)
+    throw Error(Code::invalid_argument, text("local groups: ", size, " ranks, need at least 1"));
   const auto count = static_cast<std::size_t>(size);
   auto exchange = std::make_shared<ThreadExchange>(count);
   std::vector<std::unique_ptr<Group>> groups(count);
@@ -239,7 +257,8 @@ std::vector<std::unique_ptr<Group>> local_groups(int size, LocalGroupOptions opt
       try {
         auto team = std::make_unique<shm::Team>(
             [&](std::string mine) { return (*exchange)(rank, std::move(mine), options.timeout); },
-            shm::TeamOptions{.rank = static_cast<int>(rank), .size = size, .timeout = options.timeout});
+            shm::TeamOptions{
+                .rank = static_cast<int>(rank), .size = size, .timeout = options.timeout});
         groups[rank] = std::make_unique<ShmGroup>(std::move(team), "threads", options.timeout);
       } catch (...) {
         errors[rank] = std::current_exception();

@@ -40,7 +40,8 @@ std::string boot_id() {
 
 void require_sane(const WorldOptions& options) {
   if (options.world_size < 1 || options.rank < 0 || options.rank >= options.world_size) {
-    throw Error(Code::invalid_argument, text("join: rank ", options.rank, " of ", options.world_size, " ranks"),
+    throw Error(Code::invalid_argument,
+                text("join: rank ", options.rank, " of ", options.world_size, " ranks"),
                 "ranks count from 0 to world size - 1");
   }
   if (std::find(kBackends.begin(), kBackends.end(), options.backend) == kBackends.end()) {
@@ -48,7 +49,8 @@ void require_sane(const WorldOptions& options) {
                 core::unknown_name_hint(options.backend, kBackends));
   }
   if (options.world_size > 1 && options.master_port <= 0 && !options.store_descriptor) {
-    throw Error(Code::invalid_argument, text("join ", options.world_size, " ranks: no port to meet at"),
+    throw Error(Code::invalid_argument,
+                text("join ", options.world_size, " ranks: no port to meet at"),
                 "set MASTER_ADDR and MASTER_PORT, or start the ranks with yoke launch");
   }
 }
@@ -59,18 +61,21 @@ at::Device device_for(const WorldOptions& options) {
   const int cards = wants_cards ? cuda_device_count() : 0;
   if (cards == 0) {
     if (options.backend == "nccl") {
-      throw Error(Code::unsupported, text("rank ", options.rank, ": join by nccl: torch sees no card"),
+      throw Error(Code::unsupported,
+                  text("rank ", options.rank, ": join by nccl: torch sees no card"),
                   "use gloo or shm, or check the driver and CUDA_VISIBLE_DEVICES");
     }
     return at::kCPU;
   }
   // A launcher that gives each rank its own card shows only that one.
-  if (cards == 1 && options.local_world_size > 1 && std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) {
+  if (cards == 1 && options.local_world_size > 1 &&
+      std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) {
     return {at::kCUDA, 0};
   }
   if (options.local_rank >= cards) {
     throw Error(Code::invalid_argument,
-                text("rank ", options.rank, ": local rank ", options.local_rank, " has no card: torch sees ", cards),
+                text("rank ", options.rank, ": local rank ", options.local_rank,
+                     " has no card: torch sees ", cards),
                 text("start at most ", cards, " ranks on this host"));
   }
   return {at::kCUDA, static_cast<at::DeviceIndex>(options.local_rank)};
@@ -83,41 +88,50 @@ struct Member {
   std::string device;
   long pid = 0;
 
-  [[nodiscard]] std::string encoded() const { return text(host, '\n', boot, '\n', device, '\n', pid); }
+  [[nodiscard]] std::string encoded() const {
+    return text(host, '\n', boot, '\n', device, '\n', pid);
+  }
   static Member decoded(const std::string& line) {
     const auto parts = core::split(line, '\n');
-    if (parts.size() != 4) throw Error(Code::internal, "join: a rank introduced itself in an unknown form");
+    if (parts.size() != 4)
+      throw Error(Code::internal, "join: a rank introduced itself in an unknown form");
     return {parts[0], parts[1], parts[2], core::parse_integer(parts[3]).value_or(0)};
   }
   [[nodiscard]] std::string called() const { return text("pid ", pid, " on host ", host); }
 };
 
-// A second process with our rank is told at once; it must not wait for ranks that are complete without it.
-void require_unique(const c10::intrusive_ptr<c10d::Store>& store, const WorldOptions& options, const Member& me) {
+// A second process with our rank is told at once; it must not wait for ranks that are complete
+// without it.
+void require_unique(const c10::intrusive_ptr<c10d::Store>& store, const WorldOptions& options,
+                    const Member& me) {
   const std::string key = text("member/", options.rank);
   const std::string mine = me.encoded();
   const std::vector<std::uint8_t> nothing;
-  const auto kept = store->compareSet(key, nothing, std::vector<std::uint8_t>(mine.begin(), mine.end()));
+  const auto kept =
+      store->compareSet(key, nothing, std::vector<std::uint8_t>(mine.begin(), mine.end()));
   const std::string holder(kept.begin(), kept.end());
   if (holder != mine) {
     throw Error(Code::invalid_argument,
-                text("rank ", options.rank, " joined twice (", Member::decoded(holder).called(), ", ", me.called(), ")"),
+                text("rank ", options.rank, " joined twice (", Member::decoded(holder).called(),
+                     ", ", me.called(), ")"),
                 "start each rank once; a process of an earlier run may still be alive");
   }
 }
 
-void require_own_cards(const WorldOptions& options, const std::vector<Member>& members, at::Device device) {
+void require_own_cards(const WorldOptions& options, const std::vector<Member>& members,
+                       at::Device device) {
   if (!device.is_cuda()) return;
   for (std::size_t peer = 0; peer < members.size(); ++peer) {
     const Member& mine = members[static_cast<std::size_t>(options.rank)];
-    if (static_cast<int>(peer) == options.rank || members[peer].host != mine.host || members[peer].boot != mine.boot ||
-        members[peer].device != mine.device) {
+    if (static_cast<int>(peer) == options.rank || members[peer].host != mine.host ||
+        members[peer].boot != mine.boot || members[peer].device != mine.device) {
       continue;
     }
     // Ranks that see one card each, by CUDA_VISIBLE_DEVICES, all call it cuda:0.
     if (cuda_device_count() == 1 && std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) return;
     throw Error(Code::invalid_argument,
-                text("rank ", options.rank, " and rank ", peer, " are both on ", mine.device, " of host ", mine.host),
+                text("rank ", options.rank, " and rank ", peer, " are both on ", mine.device,
+                     " of host ", mine.host),
                 "give each rank a card of its own: one rank per card");
   }
 }
@@ -149,8 +163,10 @@ WorldOptions World::options_from(const core::RankFacts& facts) {
   if (!facts.master_address.empty()) options.master_address = facts.master_address;
   options.master_port = facts.master_port;
   if (options.master_port == 0 && options.world_size > 1) {
-    // MPI names no port. All ranks of a job know its id, so they agree on one in the range above the ephemeral floor.
-    options.master_port = 20'000 + static_cast<int>(std::hash<std::string>{}(facts.job_id) % 12'000);
+    // MPI names no port. All ranks of a job know its id, so they agree on one in the range above
+    // the ephemeral floor.
+    options.master_port =
+        20'000 + static_cast<int>(std::hash<std::string>{}(facts.job_id) % 12'000);
   }
   if (facts.store_descriptor >= 0) options.store_descriptor = facts.store_descriptor;
   options.store_served_by_agent = facts.agent_store;
@@ -165,14 +181,17 @@ World World::from_environment() {
     const auto found = environment.find(name);
     return found == environment.end() ? std::string() : found->second;
   };
-  if (const std::string backend = value("YOKE_BACKEND"); !backend.empty()) options.backend = backend;
+  if (const std::string backend = value("YOKE_BACKEND"); !backend.empty())
+    options.backend = backend;
   if (const std::string seconds = value("YOKE_TIMEOUT"); !seconds.empty()) {
     const auto parsed = core::parse_integer(seconds);
     if (!parsed || *parsed < 1) {
-      throw Error(Code::invalid_argument, text("YOKE_TIMEOUT=", seconds), "give whole seconds, at least 1");
+      throw Error(Code::invalid_argument, text("YOKE_TIMEOUT=", seconds),
+                  "give whole seconds, at least 1");
     }
     options.timeout = std::chrono::seconds(*parsed);
-    options.join_timeout = std::min<std::chrono::milliseconds>(options.join_timeout, options.timeout);
+    options.join_timeout =
+        std::min<std::chrono::milliseconds>(options.join_timeout, options.timeout);
   }
   const std::string check = value("YOKE_CHECK_COLLECTIVES");
   options.check_calls = !check.empty() && check != "0";
@@ -187,12 +206,13 @@ World World::join(const WorldOptions& options) {
   set_current_device(state->device);
   state->telemetry = std::make_unique<core::TelemetryWriter>(
       core::telemetry_root(core::environment()),
-      core::TelemetryIdentity{.job = options.job_id.empty() ? text("pid-", ::getpid()) : options.job_id,
-                              .rank = options.rank,
-                              .world_size = options.world_size,
-                              .local_rank = options.local_rank,
-                              .local_world_size = options.local_world_size,
-                              .host = host_name()});
+      core::TelemetryIdentity{
+          .job = options.job_id.empty() ? text("pid-", ::getpid()) : options.job_id,
+          .rank = options.rank,
+          .world_size = options.world_size,
+          .local_rank = options.local_rank,
+          .local_world_size = options.local_world_size,
+          .host = host_name()});
   const Member me{host_name(), boot_id(), state->device.str(), ::getpid()};
   std::vector<Member> members{me};
   if (options.world_size > 1) {
@@ -205,8 +225,9 @@ World World::join(const WorldOptions& options) {
                                .timeout = options.join_timeout});
     require_unique(state->store, options, me);
     members.clear();
-    for (const std::string& line : exchange_strings(state->store, "join", options.rank, options.world_size, me.encoded(),
-                                                    options.join_timeout)) {
+    for (const std::string& line :
+         exchange_strings(state->store, "join", options.rank, options.world_size, me.encoded(),
+                          options.join_timeout)) {
       members.push_back(Member::decoded(line));
     }
     state->store->setTimeout(options.timeout);
@@ -228,7 +249,8 @@ World World::join(const WorldOptions& options) {
     state->host = gloo_group(state->store, backend);
   } else if (options.backend == "shm") {
     if (!state->one_host) {
-      throw Error(Code::unsupported, text("rank ", options.rank, ": join by shm: the ranks are on several hosts"),
+      throw Error(Code::unsupported,
+                  text("rank ", options.rank, ": join by shm: the ranks are on several hosts"),
                   "use gloo or nccl");
     }
     state->host = shm_group(state->store, backend);
@@ -236,12 +258,14 @@ World World::join(const WorldOptions& options) {
     try {
       if (state->one_host) state->host = shm_group(state->store, backend);
     } catch (const Error& error) {
-      if (error.code() != Code::unsupported) throw;  // agreed by all ranks, so all fall back together
+      if (error.code() != Code::unsupported)
+        throw;  // agreed by all ranks, so all fall back together
     }
     if (!state->host) state->host = gloo_group(state->store, backend);
   }
   if (state->device.is_cuda()) {
-    // Also for one rank: a program must not behave otherwise on one card, and the table's numbers count the calls.
+    // Also for one rank: a program must not behave otherwise on one card, and the table's numbers
+    // count the calls.
     const auto store = state->store ? state->store : open_store({});
     state->own = nccl_group(store, backend, state->device, state->host.get());
     state->store = store;
@@ -257,7 +281,8 @@ World World::of(std::unique_ptr<Group> group, at::Device device) {
   state->device = device;
   state->telemetry = std::make_unique<core::TelemetryWriter>(
       core::telemetry_root(core::environment()),
-      core::TelemetryIdentity{.job = text("pid-", ::getpid()), .rank = group->rank(), .world_size = group->size()});
+      core::TelemetryIdentity{
+          .job = text("pid-", ::getpid()), .rank = group->rank(), .world_size = group->size()});
   state->host = std::move(group);
   state->host->record_to(state->telemetry.get());
   return World(std::move(state));

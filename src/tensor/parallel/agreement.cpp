@@ -1,8 +1,8 @@
 #include "agreement.hpp"
 
-#include <ATen/Functions.h>
-
 #include <map>
+
+#include <ATen/Functions.h>
 
 #include "yoke/comm/group.hpp"
 #include "yoke/core/error.hpp"
@@ -18,9 +18,11 @@ constexpr std::int64_t kPackBytes = 64 << 20;
 std::string described(const NamedTensors& parameters, const NamedTensors& buffers) {
   std::string lines;
   for (const auto& [name, tensor] : parameters) {
-    lines += text("parameter ", name, " ", comm::shape_text(tensor), tensor.requires_grad() ? "" : " frozen", "\n");
+    lines += text("parameter ", name, " ", comm::shape_text(tensor),
+                  tensor.requires_grad() ? "" : " frozen", "\n");
   }
-  for (const auto& [name, tensor] : buffers) lines += text("buffer ", name, " ", comm::shape_text(tensor), "\n");
+  for (const auto& [name, tensor] : buffers)
+    lines += text("buffer ", name, " ", comm::shape_text(tensor), "\n");
   return lines;
 }
 
@@ -28,8 +30,10 @@ std::string first_difference(const std::string& a, const std::string& b, int ran
   const auto lines_a = core::split(a, '\n');
   const auto lines_b = core::split(b, '\n');
   for (std::size_t i = 0; i < std::max(lines_a.size(), lines_b.size()); ++i) {
-    const std::string at_a = i < lines_a.size() && !lines_a[i].empty() ? lines_a[i] : "nothing more";
-    const std::string at_b = i < lines_b.size() && !lines_b[i].empty() ? lines_b[i] : "nothing more";
+    const std::string at_a =
+        i < lines_a.size() && !lines_a[i].empty() ? lines_a[i] : "nothing more";
+    const std::string at_b =
+        i < lines_b.size() && !lines_b[i].empty() ? lines_b[i] : "nothing more";
     if (at_a != at_b) return text("rank ", rank_a, " has ", at_a, ", rank ", rank_b, " has ", at_b);
   }
   return "no difference";
@@ -54,14 +58,16 @@ void broadcast_packed(comm::Group& group, const std::vector<at::Tensor>& tensors
 
 }  // namespace
 
-void require_same_models(comm::Group& host_group, const NamedTensors& parameters, const NamedTensors& buffers) {
+void require_same_models(comm::Group& host_group, const NamedTensors& parameters,
+                         const NamedTensors& buffers) {
   const std::vector<std::string> all = host_group.all_gather_bytes(described(parameters, buffers));
   for (std::size_t peer = 1; peer < all.size(); ++peer) {
     if (all[peer] == all[0]) continue;
-    throw Error(Code::invalid_argument,
-                text("rank ", host_group.rank(), ": wrap the model: the ranks built different models: ",
-                     first_difference(all[0], all[peer], 0, static_cast<int>(peer))),
-                "build the same model on every rank; only its values may differ before wrapping");
+    throw Error(
+        Code::invalid_argument,
+        text("rank ", host_group.rank(), ": wrap the model: the ranks built different models: ",
+             first_difference(all[0], all[peer], 0, static_cast<int>(peer))),
+        "build the same model on every rank; only its values may differ before wrapping");
   }
 }
 
@@ -69,8 +75,8 @@ void require_on_device(const NamedTensors& tensors, at::Device device, int rank)
   for (const auto& [name, tensor] : tensors) {
     if (tensor.device() == device) continue;
     throw Error(Code::invalid_argument,
-                text("rank ", rank, ": wrap the model: ", name, " is on ", tensor.device().str(), ", the rank's device is ",
-                     device.str()),
+                text("rank ", rank, ": wrap the model: ", name, " is on ", tensor.device().str(),
+                     ", the rank's device is ", device.str()),
                 "write model->to(world.device()); before wrapping");
   }
 }

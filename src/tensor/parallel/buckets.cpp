@@ -1,23 +1,25 @@
 #include "buckets.hpp"
 
-#include <ATen/Functions.h>
-
 #include <map>
 #include <numeric>
 #include <utility>
+
+#include <ATen/Functions.h>
 
 #include "yoke/comm/group.hpp"
 
 namespace yoke::parallel {
 namespace {
 
-// A view for .grad: made by set_() and not by narrow(), so that it is no view to autograd and zero_grad's detach_() does
-// not throw. Keeps the parameter's strides where its memory has no holes, as autograd expects of gradients.
+// A view for .grad: made by set_() and not by narrow(), so that it is no view to autograd and
+// zero_grad's detach_() does not throw. Keeps the parameter's strides where its memory has no
+// holes, as autograd expects of gradients.
 at::Tensor gradient_view(const at::Tensor& flat, std::int64_t offset, const at::Tensor& parameter) {
   const bool keep_strides = parameter.is_non_overlapping_and_dense();
   at::Tensor view = at::empty({0}, flat.options());
   if (keep_strides) {
-    view.set_(flat.storage(), flat.storage_offset() + offset, parameter.sizes(), parameter.strides());
+    view.set_(flat.storage(), flat.storage_offset() + offset, parameter.sizes(),
+              parameter.strides());
   } else {
     view.set_(flat.storage(), flat.storage_offset() + offset, parameter.sizes());
   }
@@ -25,7 +27,8 @@ at::Tensor gradient_view(const at::Tensor& flat, std::int64_t offset, const at::
 }
 
 std::vector<std::vector<std::size_t>> assign(const std::vector<at::Tensor>& parameters,
-                                             const std::vector<std::size_t>& order, BucketLimits limits) {
+                                             const std::vector<std::size_t>& order,
+                                             BucketLimits limits) {
   struct Open {
     std::vector<std::size_t> members;
     std::size_t bytes = 0;
@@ -61,7 +64,8 @@ std::vector<Bucket> make_buckets(comm::Group& group, const std::vector<at::Tenso
     for (const std::size_t index : members) numel += parameters[index].numel();
     Bucket bucket;
     bucket.parameters = members;
-    bucket.flat = group.empty_bucket(numel + mask_numel, parameters[members.front()].options().requires_grad(false));
+    bucket.flat = group.empty_bucket(numel + mask_numel,
+                                     parameters[members.front()].options().requires_grad(false));
     std::int64_t offset = 0;
     for (const std::size_t index : members) {
       bucket.views.push_back(gradient_view(bucket.flat, offset, parameters[index]));

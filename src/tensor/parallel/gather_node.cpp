@@ -1,12 +1,12 @@
 #include "gather_node.hpp"
 
+#include <utility>
+
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
-
-#include <utility>
 
 #include "replicas.hpp"
 #include "yoke/core/error.hpp"
@@ -17,9 +17,10 @@ namespace {
 namespace autograd = torch::autograd;
 
 /// Note [Backward of replicas]
-/// The node runs where autograd runs nodes of the output device: on a card, in that card's only autograd thread. A
-/// backward started from another thread would wait for this thread to take its work, so the replica of this card runs
-/// here, nested, and the others on their own threads, whose cards have autograd threads of their own.
+/// The node runs where autograd runs nodes of the output device: on a card, in that card's only
+/// autograd thread. A backward started from another thread would wait for this thread to take its
+/// work, so the replica of this card runs here, nested, and the others on their own threads, whose
+/// cards have autograd threads of their own.
 struct GatherNode final : autograd::Node {
   std::shared_ptr<ReplicaSet::State> set;
   std::vector<std::int64_t> rows;
@@ -34,15 +35,18 @@ struct GatherNode final : autograd::Node {
                   "use DistributedDataParallel for losses with gradients of gradients");
     }
     if (outputs.empty()) {
-      throw Error(Code::invalid_argument, "DataParallel: backward: the graph was freed by an earlier backward",
+      throw Error(Code::invalid_argument,
+                  "DataParallel: backward: the graph was freed by an earlier backward",
                   "give retain_graph = true to the first");
     }
     const bool keep = autograd::get_current_graph_task_keep_graph();
-    std::vector<autograd::variable_list> shares(rows.size(), autograd::variable_list(gradients.size()));
+    std::vector<autograd::variable_list> shares(rows.size(),
+                                                autograd::variable_list(gradients.size()));
     for (std::size_t j = 0; j < gradients.size(); ++j) {
       if (gradients[j].defined()) deal_gradient(j, gradients[j], shares);
     }
-    set->run(rows.size(), set->output_replica, [&](std::size_t i) { backward_of(i, shares[i], keep); });
+    set->run(rows.size(), set->output_replica,
+             [&](std::size_t i) { backward_of(i, shares[i], keep); });
     set->collect_gradients(rows.size());
     autograd::variable_list back;
     for (ScatteredInput& input : inputs) back.push_back(collect_input(input));
@@ -52,7 +56,8 @@ struct GatherNode final : autograd::Node {
   }
 
  private:
-  void deal_gradient(std::size_t j, const at::Tensor& gradient, std::vector<autograd::variable_list>& shares) const {
+  void deal_gradient(std::size_t j, const at::Tensor& gradient,
+                     std::vector<autograd::variable_list>& shares) const {
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const at::Tensor& output = outputs[i][j];
@@ -80,7 +85,8 @@ struct GatherNode final : autograd::Node {
     std::vector<at::Tensor> parts;
     for (at::Tensor& piece : input.pieces) {
       at::Tensor& gradient = piece.mutable_grad();
-      parts.push_back((gradient.defined() ? gradient : at::zeros_like(piece)).to(input.original.device()));
+      parts.push_back(
+          (gradient.defined() ? gradient : at::zeros_like(piece)).to(input.original.device()));
       gradient = at::Tensor();
     }
     return at::cat(parts);
@@ -90,7 +96,8 @@ struct GatherNode final : autograd::Node {
 }  // namespace
 
 void join_graphs(const std::shared_ptr<ReplicaSet::State>& set, std::vector<at::Tensor>& results,
-                 const std::vector<std::size_t>& differentiable, std::vector<std::vector<at::Tensor>> outputs,
+                 const std::vector<std::size_t>& differentiable,
+                 std::vector<std::vector<at::Tensor>> outputs,
                  const std::vector<std::int64_t>& rows, std::vector<ScatteredInput> inputs) {
   const std::shared_ptr<GatherNode> node(new GatherNode(), autograd::deleteNode);
   node->set = set;
@@ -102,9 +109,12 @@ void join_graphs(const std::shared_ptr<ReplicaSet::State>& set, std::vector<at::
     node->outputs.push_back(std::move(kept));
   }
   autograd::edge_list edges;
-  for (const ScatteredInput& input : node->inputs) edges.push_back(autograd::impl::gradient_edge(input.original));
-  // Without an input that wants a gradient the results still need a history: a leaf that nobody sees.
-  if (edges.empty()) edges.push_back(autograd::impl::gradient_edge(at::zeros({0}).set_requires_grad(true)));
+  for (const ScatteredInput& input : node->inputs)
+    edges.push_back(autograd::impl::gradient_edge(input.original));
+  // Without an input that wants a gradient the results still need a history: a leaf that nobody
+  // sees.
+  if (edges.empty())
+    edges.push_back(autograd::impl::gradient_edge(at::zeros({0}).set_requires_grad(true)));
   node->set_next_edges(std::move(edges));
   for (const std::size_t j : differentiable) autograd::set_history(results[j], node);
 }

@@ -1,5 +1,11 @@
 #include "yoke/parallel/gradient_engine.hpp"
 
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <numeric>
+#include <utility>
+
 #include <ATen/Functions.h>
 #include <ATen/ops/_foreach_copy.h>
 #include <torch/csrc/autograd/engine.h>
@@ -8,12 +14,6 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
-
-#include <algorithm>
-#include <exception>
-#include <limits>
-#include <numeric>
-#include <utility>
 
 #include "agreement.hpp"
 #include "buckets.hpp"
@@ -29,31 +29,33 @@ using core::text;
 namespace autograd = torch::autograd;
 
 constexpr int kNoTask = -1;
-constexpr int kIdleTask = -2;          // a step of idle_step(), without a graph
+constexpr int kIdleTask = -2;              // a step of idle_step(), without a graph
 constexpr std::uint64_t kCheckEvery = 64;  // forward passes between looks for replaced parameters
 
 /// One parameter and what backward has done to it.
 struct Slot {
   std::string name;
   at::Tensor parameter;
-  std::shared_ptr<autograd::Node> accumulator;  // kept alive, or autograd makes a new one without our hook
+  std::shared_ptr<autograd::Node>
+      accumulator;  // kept alive, or autograd makes a new one without our hook
   std::uintptr_t hook = 0;
   std::size_t bucket = 0;
   std::size_t place = 0;
-  std::size_t parts = 0;         // gradients in the running backward
-  bool used = false;             // since the last synchronised step
-  bool had_gradient = false;     // when its bucket was sent
+  std::size_t parts = 0;      // gradients in the running backward
+  bool used = false;          // since the last synchronised step
+  bool had_gradient = false;  // when its bucket was sent
 };
 
 /// The micro-batches since the last synchronised step.
 ///
 /// Note [Exact means]
-/// A user's loss is a mean over its own n rows. With micro-batches m and ranks r the exact gradient is
-/// sum(n_rm g_rm) / sum(n_rm). Autograd only adds gradients up, so the node on forward's outputs multiplies what comes in
-/// by n / e, where e, the estimate, is the first count of the window: the accumulated gradient is then G_r =
-/// sum_m(n_rm / e_r g_rm), and the mean over ranks sum_r(e_r G_r) / sum_r(n_r) is the exact one. With equal counts every
-/// factor is 1 and nothing is multiplied. Torch's convention is that micro-batches add up (users divide the loss by
-/// their number K), so the result is multiplied by K as well.
+/// A user's loss is a mean over its own n rows. With micro-batches m and ranks r the exact gradient
+/// is sum(n_rm g_rm) / sum(n_rm). Autograd only adds gradients up, so the node on forward's outputs
+/// multiplies what comes in by n / e, where e, the estimate, is the first count of the window: the
+/// accumulated gradient is then G_r = sum_m(n_rm / e_r g_rm), and the mean over ranks sum_r(e_r
+/// G_r) / sum_r(n_r) is the exact one. With equal counts every factor is 1 and nothing is
+/// multiplied. Torch's convention is that micro-batches add up (users divide the loss by their
+/// number K), so the result is multiplied by K as well.
 struct Window {
   double estimate = 0;
   double total = 0;
@@ -69,17 +71,18 @@ struct GradientEngine::State : std::enable_shared_from_this<GradientEngine::Stat
   std::function<NamedTensors()> list_buffers;
   DistributedDataParallelOptions options;
 
-  std::recursive_mutex mutex;  // hooks run on autograd's threads; the end of backward may run inside a hook's call
+  std::recursive_mutex
+      mutex;  // hooks run on autograd's threads; the end of backward may run inside a hook's call
   std::vector<Slot> slots;
   std::vector<Bucket> buckets;
   at::Tensor arming_leaf;  // makes outputs require grad that no parameter touches
 
-  bool synchronising = true;       // what a forward begins with now
+  bool synchronising = true;  // what a forward begins with now
   std::int64_t forward_rows = 1;
-  bool forward_pending = false;    // a synchronising forward waits for its backward
+  bool forward_pending = false;  // a synchronising forward waits for its backward
   std::uint64_t forwards = 0;
 
-  int task = kNoTask;              // the graph task that is armed
+  int task = kNoTask;  // the graph task that is armed
   // Lives in the armed task's final callback, so it is gone when the task ended by an exception.
   std::weak_ptr<int> task_alive;
   bool task_synchronises = false;
@@ -134,21 +137,22 @@ struct ArmNode final : autograd::Node {
   }
 };
 
-// The tensor behind an output, without its history but with its version counter: what autograd saved of the output
-// still notices a change in place.
+// The tensor behind an output, without its history but with its version counter: what autograd
+// saved of the output still notices a change in place.
 at::Tensor same_data(const at::Tensor& output) {
   const c10::VariableVersion& version = output.unsafeGetTensorImpl()->version_counter();
-  return at::Tensor(
-      output.unsafeGetTensorImpl()->shallow_copy_and_detach(version, /*allow_tensor_metadata_change=*/false));
+  return at::Tensor(output.unsafeGetTensorImpl()->shallow_copy_and_detach(
+      version, /*allow_tensor_metadata_change=*/false));
 }
 
-// Convolutions give gradients of 1x1 kernels strides that name the same memory order in other numbers (a dimension of one
-// element has no meaningful stride). With unequal numbers the foreach copy falls back to a launch per tensor, so the view
-// takes the gradient's, once.
+// Convolutions give gradients of 1x1 kernels strides that name the same memory order in other
+// numbers (a dimension of one element has no meaningful stride). With unequal numbers the foreach
+// copy falls back to a launch per tensor, so the view takes the gradient's, once.
 void follow_strides(at::Tensor& view, const at::Tensor& gradient) {
   if (view.strides() == gradient.strides() || view.sizes() != gradient.sizes()) return;
   for (std::int64_t d = 0; d < view.dim(); ++d) {
-    if (view.size(d) != 1 && view.stride(d) != gradient.stride(d)) return;  // another order: the copy reorders
+    if (view.size(d) != 1 && view.stride(d) != gradient.stride(d))
+      return;  // another order: the copy reorders
   }
   at::Tensor same = at::empty({0}, view.options());
   same.set_(view.storage(), view.storage_offset(), gradient.sizes(), gradient.strides());
@@ -163,7 +167,8 @@ bool is_partial_task() {
 
 }  // namespace
 
-GradientEngine::GradientEngine(comm::Group& group, comm::Group& host_group, std::function<NamedTensors()> parameters,
+GradientEngine::GradientEngine(comm::Group& group, comm::Group& host_group,
+                               std::function<NamedTensors()> parameters,
                                std::function<NamedTensors()> buffers, at::Device device,
                                DistributedDataParallelOptions options)
     : state_(std::make_shared<State>()) {
@@ -183,7 +188,8 @@ GradientEngine::GradientEngine(comm::Group& group, comm::Group& host_group, std:
   broadcast_from_rank_0(group, named);
   broadcast_from_rank_0(group, named_buffers);
   state.adopt(named);
-  // Backward reaches the last layers first, so until the order is known it is guessed to be the registration's reversed.
+  // Backward reaches the last layers first, so until the order is known it is guessed to be the
+  // registration's reversed.
   std::vector<std::size_t> order(state.slots.size());
   std::iota(order.rbegin(), order.rend(), std::size_t{0});
   state.lay_out(order);
@@ -198,13 +204,17 @@ void GradientEngine::State::adopt(const NamedTensors& named) {
   for (const auto& [name, parameter] : named) {
     if (!parameter.requires_grad()) continue;
     const void* identity = parameter.unsafeGetTensorImpl();
-    if (std::find(seen.begin(), seen.end(), identity) != seen.end()) continue;  // shared between layers
+    if (std::find(seen.begin(), seen.end(), identity) != seen.end())
+      continue;  // shared between layers
     seen.push_back(identity);
     if (!at::isFloatingType(parameter.scalar_type())) {
-      throw Error(Code::unsupported, text("wrap the model: ", name, " is ", c10::toString(parameter.scalar_type())),
+      throw Error(Code::unsupported,
+                  text("wrap the model: ", name, " is ", c10::toString(parameter.scalar_type())),
                   "parameters that take gradients must be float64, float32, float16 or bfloat16");
     }
-    slots.push_back({.name = name, .parameter = parameter, .accumulator = autograd::impl::grad_accumulator(parameter)});
+    slots.push_back({.name = name,
+                     .parameter = parameter,
+                     .accumulator = autograd::impl::grad_accumulator(parameter)});
   }
   if (slots.empty()) {
     throw Error(Code::invalid_argument, "wrap the model: it has no parameter that requires grad",
@@ -212,12 +222,15 @@ void GradientEngine::State::adopt(const NamedTensors& named) {
   }
   for (std::size_t index = 0; index < slots.size(); ++index) {
     const std::weak_ptr<State> weak = weak_from_this();
-    slots[index].hook = slots[index].accumulator->add_post_hook(std::make_unique<autograd::utils::LambdaPostHook>(
-        [weak, index](const autograd::variable_list& outputs, const autograd::variable_list& gradients) {
-          const auto state = weak.lock();
-          if (state && !gradients.empty() && gradients[0].defined()) state->gradient_arrived(index);
-          return outputs;
-        }));
+    slots[index].hook =
+        slots[index].accumulator->add_post_hook(std::make_unique<autograd::utils::LambdaPostHook>(
+            [weak, index](const autograd::variable_list& outputs,
+                          const autograd::variable_list& gradients) {
+              const auto state = weak.lock();
+              if (state && !gradients.empty() && gradients[0].defined())
+                state->gradient_arrived(index);
+              return outputs;
+            }));
   }
 }
 
@@ -226,8 +239,9 @@ void GradientEngine::State::lay_out(const std::vector<std::size_t>& order) {
   for (const Slot& slot : slots) parameters.push_back(slot.parameter);
   // Alone there is nothing to overlap with, and every bucket costs launches.
   constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
-  const BucketLimits limits = group->size() == 1 ? BucketLimits{kNoLimit, kNoLimit}
-                                                 : BucketLimits{options.first_bucket_bytes, options.bucket_bytes};
+  const BucketLimits limits = group->size() == 1
+                                  ? BucketLimits{kNoLimit, kNoLimit}
+                                  : BucketLimits{options.first_bucket_bytes, options.bucket_bytes};
   buckets = make_buckets(*group, parameters, order, limits);
   report.buckets = buckets.size();
   report.bucket_bytes = 0;
@@ -258,22 +272,27 @@ void GradientEngine::State::require_unchanged(const char* when) {
   for (const Slot& slot : slots) {
     const auto found = now.find(slot.name);
     if (found == now.end() || found->second != slot.parameter.unsafeGetTensorImpl()) {
-      throw Error(Code::invalid_argument,
-                  text("rank ", group->rank(), ": ", when, ": the module changed after wrapping: ", slot.name,
-                       found == now.end() ? " is gone" : " is another tensor now, whose gradient is not averaged"),
-                  hint);
+      throw Error(
+          Code::invalid_argument,
+          text("rank ", group->rank(), ": ", when,
+               ": the module changed after wrapping: ", slot.name,
+               found == now.end() ? " is gone"
+                                  : " is another tensor now, whose gradient is not averaged"),
+          hint);
     }
     if (!slot.parameter.requires_grad()) {
       throw Error(Code::invalid_argument,
-                  text("rank ", group->rank(), ": ", when, ": the module changed after wrapping: ", slot.name, " was frozen"),
+                  text("rank ", group->rank(), ": ", when,
+                       ": the module changed after wrapping: ", slot.name, " was frozen"),
                   hint);
     }
   }
   if (trainable != slots.size()) {
-    throw Error(Code::invalid_argument,
-                text("rank ", group->rank(), ": ", when, ": the module changed after wrapping: it has ", trainable,
-                     " trainable parameters, the wrapper knows ", slots.size()),
-                hint);
+    throw Error(
+        Code::invalid_argument,
+        text("rank ", group->rank(), ": ", when, ": the module changed after wrapping: it has ",
+             trainable, " trainable parameters, the wrapper knows ", slots.size()),
+        hint);
   }
 }
 
@@ -307,13 +326,15 @@ std::vector<at::Tensor> GradientEngine::arm(std::vector<at::Tensor> outputs) {
   };
   autograd::edge_list edges;
   for (const std::size_t i : armed) {
-    edges.push_back(outputs[i].requires_grad() ? autograd::impl::gradient_edge(outputs[i]) : autograd::Edge());
+    edges.push_back(outputs[i].requires_grad() ? autograd::impl::gradient_edge(outputs[i])
+                                               : autograd::Edge());
   }
   if (!any_needs_grad) edges.push_back(autograd::impl::gradient_edge(state.arming_leaf));
   node->set_next_edges(std::move(edges));
   for (const std::size_t i : armed) {
     if (any_needs_grad && !outputs[i].requires_grad()) {
-      node->add_input_metadata(outputs[i]);  // keeps places and edges in step; this one passes unarmed
+      node->add_input_metadata(
+          outputs[i]);  // keeps places and edges in step; this one passes unarmed
       continue;
     }
     at::Tensor passed = same_data(outputs[i]);
@@ -333,16 +354,18 @@ double GradientEngine::State::begin_or_join(bool synchronise_now, double rows, i
     });
     if (!accumulates) return 1.0;  // grad() of some tensor: no gradient of ours comes of it
   }
-  // Another task while the armed one still runs is a nested one (recomputation): it belongs to the armed one.
+  // Another task while the armed one still runs is a nested one (recomputation): it belongs to the
+  // armed one.
   if (task != current_task && task_alive.expired()) {
     begin(synchronise_now, current_task);
     const std::weak_ptr<State> weak = weak_from_this();
     auto alive = std::make_shared<int>(current_task);
     task_alive = alive;
-    autograd::Engine::get_default_engine().queue_callback([weak, alive = std::move(alive)]() mutable {
-      if (const auto state = weak.lock()) state->end();
-      alive.reset();
-    });
+    autograd::Engine::get_default_engine().queue_callback(
+        [weak, alive = std::move(alive)]() mutable {
+          if (const auto state = weak.lock()) state->end();
+          alive.reset();
+        });
   }
   task_synchronises = task_synchronises || synchronise_now;
   count(step_count().value_or(rows));
@@ -368,8 +391,8 @@ void GradientEngine::State::count(double rows) {
   if (task_count) {
     if (*task_count == rows) return;
     throw Error(Code::invalid_argument,
-                text("rank ", group->rank(), ": backward: two forward passes with ", *task_count, " and ", rows,
-                     " rows in one backward"),
+                text("rank ", group->rank(), ": backward: two forward passes with ", *task_count,
+                     " and ", rows, " rows in one backward"),
                 "call backward for each, or join the losses by yoke::mean(sum, count)");
   }
   task_count = rows;
@@ -394,14 +417,18 @@ void GradientEngine::State::gradient_arrived(std::size_t index) {
     --bucket.missing;
     if (!report.order_learnt) arrival.push_back(index);
   } else if (bucket.sent) {
-    throw Error(Code::unsupported,
-                text("rank ", group->rank(), ": backward: ", slot.name,
-                     " got another gradient after its bucket was sent; in the first step it got one only"),
-                "let the first step use the model as the others do, or wrap with {.bucket_bytes} larger than the model");
+    throw Error(
+        Code::unsupported,
+        text("rank ", group->rank(), ": backward: ", slot.name,
+             " got another gradient after its bucket was sent; in the first step it got one only"),
+        "let the first step use the model as the others do, or wrap with {.bucket_bytes} larger "
+        "than the model");
   }
-  // The first step only watches: which parameters get gradients in several parts, and in which order they come.
+  // The first step only watches: which parameters get gradients in several parts, and in which
+  // order they come.
   if (!report.order_learnt) return;
-  while (next_bucket < buckets.size() && buckets[next_bucket].missing == 0 && !buckets[next_bucket].deferred) {
+  while (next_bucket < buckets.size() && buckets[next_bucket].missing == 0 &&
+         !buckets[next_bucket].deferred) {
     send(buckets[next_bucket++]);
     ++report.early_collectives;
   }
@@ -441,7 +468,8 @@ void GradientEngine::State::send(Bucket& bucket) {
     if (slot.had_gradient) slot.parameter.mutable_grad() = bucket.views[place];
   }
   if (bucket.mask.defined()) {
-    const bool all = std::all_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.used; });
+    const bool all =
+        std::all_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.used; });
     if (all) {
       bucket.mask.fill_(1.0);
     } else {
@@ -467,7 +495,8 @@ void GradientEngine::State::end() {
 }
 
 void GradientEngine::State::synchronise() {
-  const bool some_unused = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return !slot.used; });
+  const bool some_unused =
+      std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return !slot.used; });
   // A replaced parameter looks like an unused one: nothing is sent before that is ruled out.
   if (some_unused && task != kIdleTask) require_unchanged("backward");
   while (next_bucket < buckets.size()) send(buckets[next_bucket++]);
@@ -485,7 +514,8 @@ void GradientEngine::State::synchronise() {
 
 void GradientEngine::State::settle_unused() {
   const at::NoGradGuard no_grad;
-  const at::Tensor mask = buckets.back().mask.to(at::kCPU, at::kFloat);  // waits for the card: only in this case
+  const at::Tensor mask =
+      buckets.back().mask.to(at::kCPU, at::kFloat);  // waits for the card: only in this case
   const auto* used_anywhere = mask.data_ptr<float>();
   for (std::size_t i = 0; i < slots.size(); ++i) {
     Slot& slot = slots[i];
@@ -502,7 +532,8 @@ void GradientEngine::State::settle_unused() {
 void GradientEngine::State::learn_order() {
   const at::NoGradGuard no_grad;
   const auto numel = static_cast<std::int64_t>(slots.size());
-  at::Tensor order = at::full({numel, 2}, -1, at::TensorOptions().dtype(at::kLong));  // [place] index, parts
+  at::Tensor order =
+      at::full({numel, 2}, -1, at::TensorOptions().dtype(at::kLong));  // [place] index, parts
   auto rows = order.accessor<std::int64_t, 2>();
   std::vector<bool> placed(slots.size(), false);
   std::int64_t place = 0;
@@ -527,7 +558,8 @@ void GradientEngine::State::learn_order() {
   std::vector<Bucket> old = std::move(buckets);
   std::vector<at::Tensor> gradients(slots.size());
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].parameter.grad().defined()) gradients[i] = old[slots[i].bucket].views[slots[i].place];
+    if (slots[i].parameter.grad().defined())
+      gradients[i] = old[slots[i].bucket].views[slots[i].place];
   }
   lay_out(agreed);
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -550,8 +582,8 @@ void GradientEngine::State::close_window() {
 }
 
 void GradientEngine::State::abandon() {
-  // What was started ends on every rank that started it; its result is dropped. A rank that failed alone does not come
-  // here again: its error ends the run.
+  // What was started ends on every rank that started it; its result is dropped. A rank that failed
+  // alone does not come here again: its error ends the run.
   for (Bucket& bucket : buckets) {
     if (bucket.work) bucket.work->wait();
     bucket.work.reset();
@@ -571,7 +603,9 @@ void GradientEngine::idle_step() {
   state.end();
 }
 
-void GradientEngine::synchronise_buffers() { broadcast_from_rank_0(*state_->group, state_->list_buffers()); }
+void GradientEngine::synchronise_buffers() {
+  broadcast_from_rank_0(*state_->group, state_->list_buffers());
+}
 
 EngineReport GradientEngine::report() const {
   const std::lock_guard lock(state_->mutex);

@@ -1,10 +1,10 @@
 #include "yoke/parallel/mean.hpp"
 
+#include <cmath>
+
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
-
-#include <cmath>
 
 #include "step_count.hpp"
 #include "yoke/core/error.hpp"
@@ -27,7 +27,8 @@ StepCounts& step_counts() {
 
 class Mean final : public torch::autograd::Function<Mean> {
  public:
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& sum, double count) {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& sum,
+                            double count) {
     context->saved_data["count"] = count;
     return count == 0.0 ? at::zeros_like(sum) : sum / count;
   }
@@ -56,9 +57,10 @@ void set_step_count(double count) {
       all.by_task.erase(task);
     });
   } else if (entry->second != count) {
-    throw Error(Code::invalid_argument,
-                text("backward: two means with counts ", entry->second, " and ", count, " in one backward"),
-                "add the sums and the counts first and take one mean, or call backward for each");
+    throw Error(
+        Code::invalid_argument,
+        text("backward: two means with counts ", entry->second, " and ", count, " in one backward"),
+        "add the sums and the counts first and take one mean, or call backward for each");
   }
 }
 
@@ -72,7 +74,8 @@ std::optional<double> step_count() {
 
 at::Tensor mean(const at::Tensor& sum, double count) {
   if (!std::isfinite(count) || count < 0.0) {
-    throw Error(Code::invalid_argument, text("mean: the count is ", count), "give the number of elements summed, 0 or more");
+    throw Error(Code::invalid_argument, text("mean: the count is ", count),
+                "give the number of elements summed, 0 or more");
   }
   if (!sum.defined() || sum.numel() != 1) {
     throw Error(Code::invalid_argument, "mean: the sum is not a scalar", "sum the losses first");

@@ -1,13 +1,13 @@
 #include "yoke/parallel/replica_set.hpp"
 
+#include <algorithm>
+#include <exception>
+#include <utility>
+
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_copy.h>
-
-#include <algorithm>
-#include <exception>
-#include <utility>
 
 #include "gather_node.hpp"
 #include "replicas.hpp"
@@ -33,12 +33,13 @@ void require_alike(const NamedTensors& home, const NamedTensors& replica, const 
         home[i].second.scalar_type() == replica[i].second.scalar_type()) {
       continue;
     }
-    throw Error(Code::invalid_argument,
-                text("DataParallel: replica ", name, ": ", replica[i].first, " is not the module's ", home[i].first));
+    throw Error(Code::invalid_argument, text("DataParallel: replica ", name, ": ", replica[i].first,
+                                             " is not the module's ", home[i].first));
   }
   if (home.size() != replica.size()) {
-    throw Error(Code::invalid_argument, text("DataParallel: replica ", name, " has ", replica.size(),
-                                             " tensors, the module has ", home.size()));
+    throw Error(Code::invalid_argument,
+                text("DataParallel: replica ", name, " has ", replica.size(),
+                     " tensors, the module has ", home.size()));
   }
 }
 
@@ -51,7 +52,8 @@ std::uint64_t versions_of(const std::vector<at::Tensor>& tensors) {
 at::Tensor joined(const std::vector<std::vector<at::Tensor>>& outputs, std::size_t j,
                   const std::vector<std::int64_t>& rows, at::Device device) {
   std::vector<at::Tensor> parts;
-  for (const auto& output : outputs) parts.push_back(output[j].detach().to(device, /*non_blocking=*/true));
+  for (const auto& output : outputs)
+    parts.push_back(output[j].detach().to(device, /*non_blocking=*/true));
   if (parts[0].dim() > 0) return at::cat(parts);
   if (!at::isFloatingType(parts[0].scalar_type())) return at::stack(parts);
   at::Tensor mean = at::zeros_like(parts[0]);
@@ -61,7 +63,8 @@ at::Tensor joined(const std::vector<std::vector<at::Tensor>>& outputs, std::size
 
 }  // namespace
 
-ReplicaSet::ReplicaSet(std::vector<Member> members, at::Device output_device) : state_(std::make_shared<State>()) {
+ReplicaSet::ReplicaSet(std::vector<Member> members, at::Device output_device)
+    : state_(std::make_shared<State>()) {
   State& state = *state_;
   state.output_device = output_device;
   const NamedTensors home_parameters = members[0].parameters();
@@ -91,7 +94,8 @@ ReplicaSet::ReplicaSet(std::vector<Member> members, at::Device output_device) : 
   const int threads_each = std::max(1, at::get_num_threads() / static_cast<int>(members.size()));
   state.threads.resize(members.size());
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (i == 0 && state.output_replica == 0) continue;  // forward and backward run in the caller's thread
+    if (i == 0 && state.output_replica == 0)
+      continue;  // forward and backward run in the caller's thread
     state.threads[i] = std::make_unique<DeviceThread>([device = members[i].device, threads_each] {
       comm::set_current_device(device);
       if (device.is_cpu()) at::set_num_threads(threads_each);
@@ -102,7 +106,9 @@ ReplicaSet::ReplicaSet(std::vector<Member> members, at::Device output_device) : 
 ReplicaSet::~ReplicaSet() = default;
 
 std::size_t ReplicaSet::size() const noexcept { return state_->replicas.size(); }
-at::Device ReplicaSet::device(std::size_t replica) const { return state_->replicas[replica].device; }
+at::Device ReplicaSet::device(std::size_t replica) const {
+  return state_->replicas[replica].device;
+}
 at::Device ReplicaSet::output_device() const noexcept { return state_->output_device; }
 
 std::vector<std::int64_t> ReplicaSet::split(std::int64_t rows) const {
@@ -144,11 +150,13 @@ void ReplicaSet::run(std::size_t used, const std::function<void(std::size_t)>& w
 }
 
 std::vector<at::Tensor> ReplicaSet::gather(std::vector<std::vector<at::Tensor>> outputs,
-                                           const std::vector<std::int64_t>& rows, std::vector<ScatteredInput> inputs) {
+                                           const std::vector<std::int64_t>& rows,
+                                           std::vector<ScatteredInput> inputs) {
   for (std::size_t i = 1; i < outputs.size(); ++i) {
     if (outputs[i].size() == outputs[0].size()) continue;
-    throw Error(Code::invalid_argument, text("DataParallel: gather: replica 0 returned ", outputs[0].size(),
-                                             " tensors, replica ", i, " returned ", outputs[i].size()));
+    throw Error(Code::invalid_argument,
+                text("DataParallel: gather: replica 0 returned ", outputs[0].size(),
+                     " tensors, replica ", i, " returned ", outputs[i].size()));
   }
   std::vector<at::Tensor> results;
   std::vector<std::size_t> differentiable;
@@ -156,7 +164,8 @@ std::vector<at::Tensor> ReplicaSet::gather(std::vector<std::vector<at::Tensor>> 
     const at::NoGradGuard no_grad;
     for (std::size_t j = 0; j < outputs[0].size(); ++j) {
       results.push_back(joined(outputs, j, rows, state_->output_device));
-      const bool needs_grad = std::any_of(outputs.begin(), outputs.end(), [j](const auto& of) { return of[j].requires_grad(); });
+      const bool needs_grad = std::any_of(outputs.begin(), outputs.end(),
+                                          [j](const auto& of) { return of[j].requires_grad(); });
       if (needs_grad && at::isFloatingType(results[j].scalar_type())) differentiable.push_back(j);
     }
   }

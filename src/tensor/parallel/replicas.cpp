@@ -1,15 +1,16 @@
 #include "replicas.hpp"
 
+#include <exception>
+#include <numeric>
+
 #include <ATen/Functions.h>
 #include <ATen/ThreadLocalState.h>
 #include <ATen/ops/_foreach_add.h>
 
-#include <exception>
-#include <numeric>
-
 namespace yoke::parallel {
 
-void ReplicaSet::State::run(std::size_t used, std::size_t here, const std::function<void(std::size_t)>& work) {
+void ReplicaSet::State::run(std::size_t used, std::size_t here,
+                            const std::function<void(std::size_t)>& work) {
   const at::ThreadLocalState caller;  // gradient mode, autocast
   for (std::size_t i = 0; i < used; ++i) {
     if (i == here) continue;

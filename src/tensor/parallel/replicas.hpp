@@ -1,13 +1,13 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "device_threads.hpp"
 #include "yoke/parallel/replica_set.hpp"
@@ -28,13 +28,16 @@ struct Replica {
 struct ReplicaSet::State {
   std::vector<Replica> replicas;
   at::Device output_device = at::kCPU;
-  std::size_t output_replica = 0;                      // the one on the output device
-  std::vector<std::unique_ptr<DeviceThread>> threads;  // per replica; null for one that always runs in the caller's
+  std::size_t output_replica = 0;  // the one on the output device
+  std::vector<std::unique_ptr<DeviceThread>>
+      threads;  // per replica; null for one that always runs in the caller's
   std::vector<std::int64_t> last_rows;
 
-  /// Runs `work(replica)` for replicas 0 to used - 1 at the same time, that of replica `here` in the caller's thread.
+  /// Runs `work(replica)` for replicas 0 to used - 1 at the same time, that of replica `here` in
+  /// the caller's thread.
   void run(std::size_t used, std::size_t here, const std::function<void(std::size_t)>& work);
-  /// Adds the gradients of replicas 1 and up into the module's, in replica order, and drops them there.
+  /// Adds the gradients of replicas 1 and up into the module's, in replica order, and drops them
+  /// there.
   void collect_gradients(std::size_t used);
 };
 

@@ -4,8 +4,8 @@
 
 namespace yoke::parallel {
 
-/// The count that mean() gives to the backward that runs now, by graph task: it is known before the outputs' nodes run,
-/// since autograd runs what forward made last first.
+/// The count that mean() gives to the backward that runs now, by graph task: it is known before the
+/// outputs' nodes run, since autograd runs what forward made last first.
 ///
 /// Threads: any; the map behind it is guarded.
 void set_step_count(double count);

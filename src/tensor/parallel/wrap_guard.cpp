@@ -26,7 +26,8 @@ Wrapped& wrapped() {
 
 WrapGuard::WrapGuard(const NamedTensors& parameters, const char* wrapper) {
   if (parameters.empty()) {
-    throw Error(Code::invalid_argument, text(wrapper, ": the module has no parameters"), "there is nothing to wrap");
+    throw Error(Code::invalid_argument, text(wrapper, ": the module has no parameters"),
+                "there is nothing to wrap");
   }
   const void* identity = parameters.front().second.unsafeGetTensorImpl();
   Wrapped& all = wrapped();
@@ -34,7 +35,8 @@ WrapGuard::WrapGuard(const NamedTensors& parameters, const char* wrapper) {
   const auto [entry, added] = all.by_parameter.emplace(identity, wrapper);
   if (!added) {
     throw Error(Code::invalid_argument,
-                text(wrapper, ": the module is wrapped already, in ", entry->second, ": its gradients would be averaged twice"),
+                text(wrapper, ": the module is wrapped already, in ", entry->second,
+                     ": its gradients would be averaged twice"),
                 "wrap a module once; let the first wrapper end before wrapping it anew");
   }
   identity_ = identity;

@@ -1,11 +1,12 @@
 #include "yoke/core/files.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <csignal>
 #include <cstdlib>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "yoke/core/error.hpp"
 
@@ -23,7 +24,8 @@ class Files : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   [[nodiscard]] std::size_t entries() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
   }
 
   fs::path folder_;

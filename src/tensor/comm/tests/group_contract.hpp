@@ -1,21 +1,23 @@
 #pragma once
 
-#include <ATen/Functions.h>
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
 
 #include "yoke/comm/group.hpp"
 #include "yoke/comm/world.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 
-/// What every group must do, whatever its backend: each check is collective and compares with a formula in sight.
+/// What every group must do, whatever its backend: each check is collective and compares with a
+/// formula in sight.
 namespace yoke::comm::contract {
 
-inline const std::vector<at::ScalarType> kDtypes{at::kFloat, at::kDouble, at::kLong, at::kInt, at::kBFloat16, at::kHalf};
+inline const std::vector<at::ScalarType> kDtypes{at::kFloat, at::kDouble,   at::kLong,
+                                                 at::kInt,   at::kBFloat16, at::kHalf};
 inline const std::vector<std::int64_t> kCounts{0, 1, 2, 3, 17, 4097};
 
 /// [count]: rank + 1 + (index modulo 3): small integers, exact in every dtype.
@@ -112,7 +114,8 @@ inline void check_mean(World& world) {
     for (const std::int64_t count : {std::int64_t{1}, std::int64_t{1000}}) {
       at::Tensor bucket = group.empty_bucket(count, at::TensorOptions().dtype(dtype));
       // rank r brings scale r and count r; rank 0 brings nothing and must not be read
-      bucket.fill_(group.rank() == 0 ? std::numeric_limits<double>::quiet_NaN() : 1.0 + group.rank());
+      bucket.fill_(group.rank() == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                     : 1.0 + group.rank());
       const auto weight = static_cast<double>(group.rank());
       const auto agreement = group.agree({.scale = weight, .count = weight});
 
@@ -135,12 +138,14 @@ inline void check_mean(World& world) {
 
 inline void check_bytes(World& world) {
   Group& group = world.host_group();
-  const std::string mine(static_cast<std::size_t>(group.rank()) * 3, static_cast<char>('a' + group.rank()));
+  const std::string mine(static_cast<std::size_t>(group.rank()) * 3,
+                         static_cast<char>('a' + group.rank()));
 
   const std::vector<std::string> all = group.all_gather_bytes(mine);
 
   for (int r = 0; r < group.size(); ++r) {
-    EXPECT_EQ(all[static_cast<std::size_t>(r)], std::string(static_cast<std::size_t>(r) * 3, static_cast<char>('a' + r)));
+    EXPECT_EQ(all[static_cast<std::size_t>(r)],
+              std::string(static_cast<std::size_t>(r) * 3, static_cast<char>('a' + r)));
   }
 }
 

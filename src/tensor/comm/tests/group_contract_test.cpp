@@ -47,26 +47,25 @@ TEST(Local, B017RanksThatDisagreeSeeBothSides) {
 
 TEST(Local, ARankThatStaysAwayIsNamedWithinTheLimit) {
   std::string message;
-  run_local_ranks(
-      2,
-      [&message](World& world) {
-        at::Tensor token = at::zeros({1});
-        if (world.rank() == 1) {
-          // Comes only after the other has given up.
-          EXPECT_THROW(
-              {
-                while (true) world.group().receive(token, 0);
-              },
-              Error);
-          return;
-        }
-        try {
-          world.group().all_reduce(token);
-        } catch (const Error& error) {
-          message = error.what();
-        }
-      },
-      {.timeout = std::chrono::milliseconds(200)});
+  run_local_ranks(2,
+                  [&message](World& world) {
+                    at::Tensor token = at::zeros({1});
+                    if (world.rank() == 1) {
+                      // Comes only after the other has given up.
+                      EXPECT_THROW(
+                          {
+                            while (true) world.group().receive(token, 0);
+                          },
+                          Error);
+                      return;
+                    }
+                    try {
+                      world.group().all_reduce(token);
+                    } catch (const Error& error) {
+                      message = error.what();
+                    }
+                  },
+                  {.timeout = std::chrono::milliseconds(200)});
   EXPECT_NE(message.find("rank 1"), std::string::npos) << message;
 }
 

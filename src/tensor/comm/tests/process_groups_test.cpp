@@ -1,4 +1,5 @@
-// Ranks as forked processes over the real backends: the contract, and what happens when one of them fails.
+// Ranks as forked processes over the real backends: the contract, and what happens when one of them
+// fails.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,7 +31,8 @@ WorldOptions options_for(const LoopbackPort& port, int rank, int size, const std
   return options;
 }
 
-/// Forks `size` ranks; each runs `rank_main`, and its exit status is 0 where it returned without a failed expectation.
+/// Forks `size` ranks; each runs `rank_main`, and its exit status is 0 where it returned without a
+/// failed expectation.
 std::vector<int> run_processes(int size, const std::function<void(int rank)>& rank_main) {
   std::vector<pid_t> children;
   for (int rank = 0; rank < size; ++rank) {
@@ -56,7 +58,8 @@ std::vector<int> run_processes(int size, const std::function<void(int rank)>& ra
 }
 
 void expect_all_clean(const std::vector<int>& statuses) {
-  for (std::size_t rank = 0; rank < statuses.size(); ++rank) EXPECT_EQ(statuses[rank], 0) << "rank " << rank;
+  for (std::size_t rank = 0; rank < statuses.size(); ++rank)
+    EXPECT_EQ(statuses[rank], 0) << "rank " << rank;
 }
 
 class Processes : public ::testing::TestWithParam<std::tuple<std::string, int>> {};
@@ -72,7 +75,8 @@ TEST_P(Processes, HoldTheContract) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Processes,
-                         ::testing::Combine(::testing::Values("gloo", "shm"), ::testing::Values(2, 3)));
+                         ::testing::Combine(::testing::Values("gloo", "shm"),
+                                            ::testing::Values(2, 3)));
 
 class Faults : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, Faults, ::testing::Values("gloo", "shm"));
@@ -136,11 +140,13 @@ TEST(Joining, B033ASecondRankZeroIsToldWhoWasFirst) {
       if (rank == 0) return;
       ::_exit(10);
     } catch (const Error& error) {
-      EXPECT_NE(error.message().find("rank 1 joined twice (pid "), std::string::npos) << error.what();
+      EXPECT_NE(error.message().find("rank 1 joined twice (pid "), std::string::npos)
+          << error.what();
       ::_exit(20);
     }
   });
-  EXPECT_EQ(WEXITSTATUS(statuses[1]) + WEXITSTATUS(statuses[2]), 30) << "one of the two is served, the other refused";
+  EXPECT_EQ(WEXITSTATUS(statuses[1]) + WEXITSTATUS(statuses[2]), 30)
+      << "one of the two is served, the other refused";
 }
 
 TEST(Joining, B033MissingRanksAreListed) {
@@ -166,7 +172,8 @@ TEST(Joining, B035AnInterfaceThatIsNoneIsQuotedWithThoseThatAre) {
       options.gloo_interface = wrong;
       options.rank = rank;
       options.join_timeout = 1s;
-      // The name is looked at before anybody is waited for, so rank 1 need not come: it is told by its own copy.
+      // The name is looked at before anybody is waited for, so rank 1 need not come: it is told by
+      // its own copy.
       const pid_t other = ::fork();
       if (other == 0) {
         WorldOptions theirs = options_for(port, 1, 2, "gloo");

@@ -45,7 +45,9 @@ TEST(World, AnUnknownBackendIsNamedWithTheNearest) {
   }
 }
 
-TEST(World, ARankOutsideTheWorldIsRefused) { EXPECT_THROW((void)World::join({.rank = 2, .world_size = 2}), Error); }
+TEST(World, ARankOutsideTheWorldIsRefused) {
+  EXPECT_THROW((void)World::join({.rank = 2, .world_size = 2}), Error);
+}
 
 TEST(World, SeveralRanksWithoutAPortAreRefused) {
   EXPECT_THROW((void)World::join({.rank = 0, .world_size = 2}), Error);

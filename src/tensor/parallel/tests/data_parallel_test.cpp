@@ -1,12 +1,12 @@
 #include "yoke/parallel/data_parallel.hpp"
 
+#include <atomic>
+
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 #include <torch/nn/cloneable.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
-
-#include <atomic>
 
 #include "toys.hpp"
 #include "yoke/comm/local_ranks.hpp"
@@ -42,7 +42,9 @@ DataParallelOptions replicas(int count) {
   return options;
 }
 
-at::Tensor rows(std::int64_t count) { return at::sin(at::arange(count * 3, at::kFloat)).view({count, 3}); }
+at::Tensor rows(std::int64_t count) {
+  return at::sin(at::arange(count * 3, at::kFloat)).view({count, 3});
+}
 
 class Replicas : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Counts, Replicas, ::testing::Values(1, 2, 3, 4));
@@ -59,7 +61,9 @@ TEST_P(Replicas, GiveTheGradientsOfTheModuleAlone) {
     alone->forward(rows(batch)).square().mean().backward();
 
     for (std::size_t i = 0; i < model->parameters().size(); ++i) {
-      EXPECT_TRUE(at::allclose(model->parameters()[i].grad(), alone->parameters()[i].grad(), 1e-5, 1e-7)) << batch;
+      EXPECT_TRUE(
+          at::allclose(model->parameters()[i].grad(), alone->parameters()[i].grad(), 1e-5, 1e-7))
+          << batch;
     }
   }
 }
@@ -169,7 +173,9 @@ TEST(DataParallel, WhatIsReplicatedGoesWholeToEveryReplica) {
   struct Weighted : torch::nn::Cloneable<Weighted> {
     Weighted() { reset(); }  // NOLINT: Cloneable's protocol
     void reset() override { w = register_parameter("w", at::ones({1})); }
-    at::Tensor forward(const at::Tensor& x, const at::Tensor& classes) { return x * w * classes.sum(); }
+    at::Tensor forward(const at::Tensor& x, const at::Tensor& classes) {
+      return x * w * classes.sum();
+    }
     at::Tensor w;
   };
   DataParallel parallel(std::make_shared<Weighted>(), replicas(2));
@@ -228,7 +234,9 @@ TEST(DataParallel, ASecondWrapperOfAModuleIsRefused) {
 
 TEST(DataParallel, AModuleMayBeWrappedAnewAfterItsWrapperEnded) {
   auto model = std::make_shared<Net>();
-  { const DataParallel first(model, replicas(2)); }
+  {
+    const DataParallel first(model, replicas(2));
+  }
   EXPECT_NO_THROW(DataParallel(model, replicas(2)));
 }
 
@@ -246,14 +254,17 @@ TEST(DataParallel, AModuleThatCannotBeClonedIsRefusedUnlessAFactoryIsGiven) {
   EXPECT_THROW(DataParallel(model, replicas(2)), Error);
 
   DataParallel parallel(
-      model, [](std::shared_ptr<toys::Toy2>&, at::Device) { return std::make_shared<toys::Toy2>(); }, replicas(2));
+      model,
+      [](std::shared_ptr<toys::Toy2>&, at::Device) { return std::make_shared<toys::Toy2>(); },
+      replicas(2));
   parallel(at::ones({4, 1})).sum().backward();
 
   EXPECT_DOUBLE_EQ(toys::grad_of(model->a), 4.0);
 }
 
 TEST(DataParallel, ReplicasRunAtTheSameTime) {
-  // Each replica waits until the other is inside forward too: one after the other this would never end.
+  // Each replica waits until the other is inside forward too: one after the other this would never
+  // end.
   struct Meeting : torch::nn::Cloneable<Meeting> {
     Meeting() { reset(); }  // NOLINT: Cloneable's protocol
     void reset() override { w = register_parameter("w", at::ones({1})); }
@@ -272,10 +283,12 @@ TEST(DataParallel, ReplicasRunAtTheSameTime) {
 
 TEST(DataParallel, AdviceNamesDistributedDataParallelAndWhy) {
   EXPECT_EQ(data_parallel_advice({.devices = 2}), "");
-  EXPECT_NE(data_parallel_advice({.devices = 2, .nodes = 3}).find("DistributedDataParallel: the job has 3 nodes"),
+  EXPECT_NE(data_parallel_advice({.devices = 2, .nodes = 3})
+                .find("DistributedDataParallel: the job has 3 nodes"),
             std::string::npos);
   EXPECT_NE(data_parallel_advice({.devices = 8}).find("8 devices"), std::string::npos);
-  EXPECT_NE(data_parallel_advice({.devices = 2, .first_device_bytes = 4 << 20, .other_device_bytes = 1 << 20})
+  EXPECT_NE(data_parallel_advice(
+                {.devices = 2, .first_device_bytes = 4 << 20, .other_device_bytes = 1 << 20})
                 .find("the first device holds 4.0 MiB"),
             std::string::npos);
 }

@@ -1,10 +1,10 @@
 // The same numbers from Python's DistributedDataParallel in the same run.
 
-#include <gtest/gtest.h>
-#include <torch/csrc/jit/serialization/import.h>
-
 #include <cmath>
 #include <sstream>
+
+#include <gtest/gtest.h>
+#include <torch/csrc/jit/serialization/import.h>
 
 #include "equality.hpp"
 #include "python_twin.hpp"
@@ -20,7 +20,9 @@ using comm::World;
 using core::text;
 
 // Rows of rank r as Python's [rank::2] takes them.
-at::Tensor rows_of_rank(const at::Tensor& all, int rank) { return all.slice(0, rank, std::nullopt, 2); }
+at::Tensor rows_of_rank(const at::Tensor& all, int rank) {
+  return all.slice(0, rank, std::nullopt, 2);
+}
 
 constexpr std::int64_t kRows = 12;
 
@@ -33,7 +35,8 @@ constexpr double kTolerance = 1e-5;
 TEST(DdpTwin, AccumulatedStepsWithMomentumEndAsPythons) {
   twin::Twin python;
   const auto start = equality::fresh_net(at::kFloat);
-  for (const auto& item : start->named_parameters()) python.give("start." + item.key(), item.value().detach());
+  for (const auto& item : start->named_parameters())
+    python.give("start." + item.key(), item.value().detach());
   for (int step = 0; step < 5; ++step) {
     python.give(text("images.", step), images(step));
     python.give(text("labels.", step), labels(step));
@@ -51,13 +54,17 @@ TEST(DdpTwin, AccumulatedStepsWithMomentumEndAsPythons) {
       const std::int64_t half = mine.size(0) / 2;
       {
         const auto local = parallel.no_sync();
-        (at::cross_entropy_loss(parallel(mine.narrow(0, 0, half)), wanted.narrow(0, 0, half)) / 2).backward();
+        (at::cross_entropy_loss(parallel(mine.narrow(0, 0, half)), wanted.narrow(0, 0, half)) / 2)
+            .backward();
       }
-      (at::cross_entropy_loss(parallel(mine.narrow(0, half, half)), wanted.narrow(0, half, half)) / 2).backward();
+      (at::cross_entropy_loss(parallel(mine.narrow(0, half, half)), wanted.narrow(0, half, half)) /
+       2)
+          .backward();
       optimizer.step();
     }
     for (const auto& item : net->named_parameters()) {
-      EXPECT_LT(twin::relative_error(item.value(), python["end." + item.key()]), kTolerance) << item.key();
+      EXPECT_LT(twin::relative_error(item.value(), python["end." + item.key()]), kTolerance)
+          << item.key();
     }
   });
 }

@@ -1,11 +1,11 @@
 #include "yoke/parallel/distributed_data_parallel.hpp"
 
+#include <atomic>
+#include <string>
+
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/modules/batchnorm.h>
-
-#include <atomic>
-#include <string>
 
 #include "toys.hpp"
 #include "yoke/comm/local_ranks.hpp"
@@ -111,7 +111,8 @@ TEST(Ddp, B005AReplacedParameterIsNamed) {
   run_local_ranks(2, [&refused](World& world) {
     auto model = std::make_shared<Toy2>();
     Ddp parallel(model, world);
-    model->a = model->replace_module("a", torch::nn::Linear(torch::nn::LinearOptions(1, 1).bias(false)));
+    model->a =
+        model->replace_module("a", torch::nn::Linear(torch::nn::LinearOptions(1, 1).bias(false)));
     try {
       parallel(row(input_of(world))).sum().backward();
       ADD_FAILURE() << "different gradients left backward in silence";
@@ -183,7 +184,8 @@ TEST(Ddp, B011BuffersAreRankZerosBeforeEvaluation) {
   run_local_ranks(2, [](World& world) {
     auto model = std::make_shared<NormModel>();
     DistributedDataParallel parallel(model, world);
-    const at::Tensor batch = (world.rank() == 0 ? at::tensor({0.0F, 2.0F}) : at::tensor({10.0F, 14.0F})).view({2, 1});
+    const at::Tensor batch =
+        (world.rank() == 0 ? at::tensor({0.0F, 2.0F}) : at::tensor({10.0F, 14.0F})).view({2, 1});
     for (int step = 0; step < 2; ++step) parallel(batch).sum().backward();
 
     parallel.eval();
@@ -354,13 +356,18 @@ TEST(Ddp, LaterStepsSendBucketsWhileBackwardRuns) {
 
 TEST(Ddp, AFailedBackwardLeavesTheWrapperUsable) {
   struct Failing final : torch::autograd::Function<Failing> {
-    static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.clone(); }
-    static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list) {
+    static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) {
+      return x.clone();
+    }
+    static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                   torch::autograd::variable_list) {
       throw std::runtime_error("label out of range");
     }
   };
   struct Model : Toy2 {
-    at::Tensor forward(const at::Tensor& x) { return a->forward(fail ? Failing::apply(b->forward(x)) : b->forward(x)); }
+    at::Tensor forward(const at::Tensor& x) {
+      return a->forward(fail ? Failing::apply(b->forward(x)) : b->forward(x));
+    }
     bool fail = false;
   };
   run_local_ranks(2, [](World& world) {
@@ -395,7 +402,8 @@ TEST(Ddp, ASharedParameterIsAveragedOnce) {
 
     parallel(row(input_of(world))).sum().backward();
 
-    EXPECT_DOUBLE_EQ(model->first.grad().item<double>(), 2 * 2.0 * 2.0);  // d(w^2 x)/dw = 2wx, x averages to 2
+    EXPECT_DOUBLE_EQ(model->first.grad().item<double>(),
+                     2 * 2.0 * 2.0);  // d(w^2 x)/dw = 2wx, x averages to 2
     EXPECT_EQ(parallel.report().order.size(), 1U);
   });
 }
@@ -407,7 +415,8 @@ TEST(Ddp, DifferentModelsAreRefusedOnEveryRankWithTheFirstDifference) {
     try {
       DistributedDataParallel parallel(model, world);
     } catch (const Error& error) {
-      EXPECT_NE(error.message().find("rank 2 has parameter weight 5x2"), std::string::npos) << error.what();
+      EXPECT_NE(error.message().find("rank 2 has parameter weight 5x2"), std::string::npos)
+          << error.what();
       ++refused;
     }
   });
@@ -462,12 +471,14 @@ TEST(Ddp, GradOfAnInputDoesNotAverageAndDoubleBackwardDoes) {
     const at::Tensor input = at::full({1, 1}, x).set_requires_grad(true);
 
     const at::Tensor out = parallel(input);
-    const auto slope = torch::autograd::grad({out.sum()}, {input}, {}, /*retain_graph=*/true, /*create_graph=*/true);
+    const auto slope = torch::autograd::grad({out.sum()}, {input}, {}, /*retain_graph=*/true,
+                                             /*create_graph=*/true);
     EXPECT_EQ(parallel.report().collectives, 0U);
     slope[0].sum().backward();
 
     EXPECT_DOUBLE_EQ(slope[0].item<double>(), 6 * x);
-    EXPECT_DOUBLE_EQ(model->w.grad().item<double>(), (2 * 1.0 + 2 * 3.0) / 2);  // d(2wx)/dw = 2x, averaged
+    EXPECT_DOUBLE_EQ(model->w.grad().item<double>(),
+                     (2 * 1.0 + 2 * 3.0) / 2);  // d(2wx)/dw = 2x, averaged
   });
 }
 

@@ -1,16 +1,16 @@
 #pragma once
 
-// What equality means: N ranks train as one process on the joined batch does, over 20 steps, with and without momentum,
-// with a batch that no number of ranks divides. Tolerance per tensor |a - b| / |b|: the sums run in another order, so
-// 1e-12 in fp64 and 1e-5 in fp32.
-
-#include <ATen/Functions.h>
-#include <torch/nn/modules/conv.h>
-#include <torch/nn/modules/linear.h>
+// What equality means: N ranks train as one process on the joined batch does, over 20 steps, with
+// and without momentum, with a batch that no number of ranks divides. Tolerance per tensor |a - b|
+// / |b|: the sums run in another order, so 1e-12 in fp64 and 1e-5 in fp32.
 
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include <ATen/Functions.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
 
 #include "yoke/comm/world.hpp"
 #include "yoke/parallel/distributed_data_parallel.hpp"
@@ -41,9 +41,13 @@ inline constexpr int kSteps = 20;
 inline constexpr std::int64_t kBatch = 23;  // joined; odd, so that no number of ranks divides it
 
 inline at::Tensor images(int step, at::ScalarType dtype) {
-  return at::sin(at::arange(kBatch * 64, at::kDouble) * (0.37 + 0.01 * step)).view({kBatch, 1, 8, 8}).to(dtype);
+  return at::sin(at::arange(kBatch * 64, at::kDouble) * (0.37 + 0.01 * step))
+      .view({kBatch, 1, 8, 8})
+      .to(dtype);
 }
-inline at::Tensor labels(int step) { return (at::arange(kBatch, at::kLong) * 7 + step).remainder(5); }
+inline at::Tensor labels(int step) {
+  return (at::arange(kBatch, at::kLong) * 7 + step).remainder(5);
+}
 
 inline std::shared_ptr<SmallNet> fresh_net(at::ScalarType dtype) {
   auto net = std::make_shared<SmallNet>();
@@ -51,7 +55,8 @@ inline std::shared_ptr<SmallNet> fresh_net(at::ScalarType dtype) {
   const at::NoGradGuard no_grad;
   double phase = 0.1;
   for (at::Tensor& parameter : net->parameters()) {
-    parameter.copy_(at::cos(at::arange(parameter.numel(), at::kDouble) * phase).view(parameter.sizes()) * 0.2);
+    parameter.copy_(
+        at::cos(at::arange(parameter.numel(), at::kDouble) * phase).view(parameter.sizes()) * 0.2);
     phase += 0.13;
   }
   return net;
@@ -59,7 +64,8 @@ inline std::shared_ptr<SmallNet> fresh_net(at::ScalarType dtype) {
 
 class Sgd {
  public:
-  Sgd(std::vector<at::Tensor> parameters, double momentum) : parameters_(std::move(parameters)), momentum_(momentum) {
+  Sgd(std::vector<at::Tensor> parameters, double momentum)
+      : parameters_(std::move(parameters)), momentum_(momentum) {
     for (const at::Tensor& parameter : parameters_) velocity_.push_back(at::zeros_like(parameter));
   }
   void step() {
@@ -111,7 +117,9 @@ inline double difference(const std::vector<at::Tensor>& a, const std::vector<at:
   return worst;
 }
 
-inline const std::vector<Setting> kSettings{
-    {at::kDouble, 0.0, 1e-12}, {at::kDouble, 0.9, 1e-12}, {at::kFloat, 0.0, 1e-5}, {at::kFloat, 0.9, 1e-5}};
+inline const std::vector<Setting> kSettings{{at::kDouble, 0.0, 1e-12},
+                                            {at::kDouble, 0.9, 1e-12},
+                                            {at::kFloat, 0.0, 1e-5},
+                                            {at::kFloat, 0.9, 1e-5}};
 
 }  // namespace yoke::parallel::equality

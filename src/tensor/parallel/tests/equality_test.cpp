@@ -40,7 +40,8 @@ TEST_P(Equality, RanksTrainAsOneProcessOnTheJoinedBatch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Equality,
-                         ::testing::Combine(::testing::Values(1, 2, 4), ::testing::ValuesIn(equality::kSettings)));
+                         ::testing::Combine(::testing::Values(1, 2, 4),
+                                            ::testing::ValuesIn(equality::kSettings)));
 
 }  // namespace
 }  // namespace yoke::parallel

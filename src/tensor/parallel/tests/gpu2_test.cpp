@@ -1,13 +1,13 @@
 // DataParallel over two cards against the module alone.
 
+#include <cstdio>
+
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 #include <torch/nn/cloneable.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
-
-#include <cstdio>
 
 #include "yoke/comm/device.hpp"
 #include "yoke/parallel/data_parallel.hpp"
@@ -21,7 +21,9 @@ struct Net : torch::nn::Cloneable<Net> {
     conv = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 16, 3)));
     out = register_module("out", torch::nn::Linear(16 * 30 * 30, 10));
   }
-  at::Tensor forward(const at::Tensor& x) { return out->forward(at::relu(conv->forward(x)).flatten(1)); }
+  at::Tensor forward(const at::Tensor& x) {
+    return out->forward(at::relu(conv->forward(x)).flatten(1));
+  }
   torch::nn::Conv2d conv = nullptr;
   torch::nn::Linear out = nullptr;
 };
@@ -29,7 +31,9 @@ struct Net : torch::nn::Cloneable<Net> {
 const at::Device kFirst{at::kCUDA, 0};
 
 at::Tensor images(std::int64_t rows, int step) {
-  return at::sin(at::arange(rows * 3 * 32 * 32, at::kFloat) + step).view({rows, 3, 32, 32}).to(kFirst);
+  return at::sin(at::arange(rows * 3 * 32 * 32, at::kFloat) + step)
+      .view({rows, 3, 32, 32})
+      .to(kFirst);
 }
 
 void sgd_step(Net& net) {

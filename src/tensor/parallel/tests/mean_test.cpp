@@ -1,9 +1,9 @@
 #include "yoke/parallel/mean.hpp"
 
+#include <limits>
+
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
-
-#include <limits>
 
 #include "toys.hpp"
 #include "yoke/comm/local_ranks.hpp"
@@ -24,7 +24,8 @@ TEST(Mean, IsTheSumOverTheCountAndSoIsItsGradient) {
 }
 
 TEST(Mean, OfNothingIsZeroWhateverTheSum) {
-  const at::Tensor x = at::full({1}, std::numeric_limits<double>::quiet_NaN()).set_requires_grad(true);
+  const at::Tensor x =
+      at::full({1}, std::numeric_limits<double>::quiet_NaN()).set_requires_grad(true);
 
   const at::Tensor loss = mean(x.sum(), 0.0);
   loss.backward();
@@ -51,7 +52,8 @@ TEST(Mean, B071MicroBatchesOfUnequalTokensGiveTheMeanOverAllTokens) {
       std::optional<NoSync> local;
       if (i + 1 < batches.size()) local.emplace(parallel.engine());
       // x = value makes each token's gradient its loss
-      const at::Tensor sum = parallel(at::full({static_cast<std::int64_t>(tokens), 1}, value, at::kDouble)).sum();
+      const at::Tensor sum =
+          parallel(at::full({static_cast<std::int64_t>(tokens), 1}, value, at::kDouble)).sum();
       (mean(sum, tokens) / static_cast<double>(batches.size())).backward();
     }
 

@@ -42,7 +42,8 @@ TEST(Tensors, AreFoundInWhatForwardsReturn) {
   std::map<std::string, at::Tensor> map{{"a", one}, {"b", one}};
   Output output{one, {one, one}, 2.0, one};
   boxes::Boxes own{one, "cat"};
-  c10::IValue value = c10::ivalue::Tuple::create({c10::IValue(one), c10::IValue(3), c10::IValue(std::vector<at::Tensor>{one})});
+  c10::IValue value = c10::ivalue::Tuple::create(
+      {c10::IValue(one), c10::IValue(3), c10::IValue(std::vector<at::Tensor>{one})});
   int number = 3;
 
   EXPECT_EQ(count(pair), 3);

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include <ATen/Functions.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/linear.h>
 
-#include <memory>
-#include <string>
-
 namespace yoke::parallel::toys {
 
-/// The module of the case book: two bias-free 1x1 layers of weight 1, of which forward uses what `uses` says.
+/// The module of the case book: two bias-free 1x1 layers of weight 1, of which forward uses what
+/// `uses` says.
 struct Toy2 : torch::nn::Module {
   explicit Toy2(std::string what = "ab") : uses(std::move(what)) {
     a = register_module("a", torch::nn::Linear(torch::nn::LinearOptions(1, 1).bias(false)));
@@ -31,6 +32,8 @@ struct Toy2 : torch::nn::Module {
 
 inline at::Tensor row(double value) { return at::full({1, 1}, value); }
 
-inline double grad_of(const torch::nn::Linear& layer) { return layer->weight.grad().item<double>(); }
+inline double grad_of(const torch::nn::Linear& layer) {
+  return layer->weight.grad().item<double>();
+}
 
 }  // namespace yoke::parallel::toys

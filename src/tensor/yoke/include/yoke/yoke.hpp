@@ -1,9 +1,10 @@
 #pragma once
 
-/// All of Yoke that a training program needs. Each room's own header is there for those who want less of it.
+/// All of Yoke that a training program needs. Each room's own header is there for those who want
+/// less of it.
 ///
-/// In namespace yoke stand run, World, DistributedDataParallel, DataParallel, mean and Error; the rest is in the
-/// namespaces of its rooms: models, data, optim, checkpoint, nn, train.
+/// In namespace yoke stand run, World, DistributedDataParallel, DataParallel, mean and Error; the
+/// rest is in the namespaces of its rooms: models, data, optim, checkpoint, nn, train.
 
 #include "yoke/checkpoint/checkpoint.hpp"
 #include "yoke/comm/comm.hpp"

@@ -15,9 +15,10 @@ namespace yoke::archive {
 ///   write_pytorch("state_dict.pt", state_dict(tensors));
 ///
 /// Aliases: tensors that reach the same bytes of memory in the same dtype (tied weights, a matrix
-///   and its transpose) share one storage in the file too. A view is cut to the bytes from its first
-///   to its last element, so a slice of a large tensor takes its own bytes only; views that overlap
-///   in part no longer do once loaded. A view with holes (every second column) is written row-major.
+///   and its transpose) share one storage in the file too. A view is cut to the bytes from its
+///   first to its last element, so a slice of a large tensor takes its own bytes only; views that
+///   overlap in part no longer do once loaded. A view with holes (every second column) is written
+///   row-major.
 /// Equal input gives equal bytes, whatever the path.
 /// Errors: invalid_argument for text that is not UTF-8, a key that is no string, number, bool or
 ///   None or is there twice, an unsound view, or more than 100 levels; io as AtomicFile, with the

@@ -24,7 +24,8 @@ struct Safetensors {
 /// Shapes: any; a view that is not contiguous is written row-major through a buffer of 1 MiB; a
 ///   storage that two tensors share is written twice, since the format has no aliases.
 /// Order: by falling element size, else as given. The same tensors give the same bytes.
-/// Errors: invalid_argument for a name that is there twice, reserved or not UTF-8, or for an unsound
+/// Errors: invalid_argument for a name that is there twice, reserved or not UTF-8, or for an
+/// unsound
 ///   view; io as AtomicFile, with the size that was needed; an older file stays untouched then.
 /// Cost: one pass over the bytes; memory for the header only.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,

@@ -10,8 +10,8 @@ namespace yoke::core {
 
 enum class Level { debug, info, warning, error };
 
-/// Where a program's words go. The library never prints: it hands whole lines to the console, and a program
-/// attaches one that writes (`cli`, `yoke::run` and `train::main` do).
+/// Where a program's words go. The library never prints: it hands whole lines to the console, and a
+/// program attaches one that writes (`cli`, `yoke::run` and `train::main` do).
 ///
 /// Threads: write() from any thread.
 class Console {
@@ -49,8 +49,8 @@ class RecordingConsole final : public Console {
   std::vector<std::string> lines_;
 };
 
-/// Makes `console` the process's console and returns the one before (null at first: words are dropped).
-/// The process and the caller own it together.
+/// Makes `console` the process's console and returns the one before (null at first: words are
+/// dropped). The process and the caller own it together.
 std::shared_ptr<Console> attach(std::shared_ptr<Console> console);
 
 /// Hands a line to the process's console, if there is one.

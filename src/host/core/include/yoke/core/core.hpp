@@ -1,7 +1,7 @@
 #pragma once
 
-/// Room core: errors, words, files, text, the clock, child processes, the environment contract and the telemetry
-/// record: what every other room stands on. No torch.
+/// Room core: errors, words, files, text, the clock, child processes, the environment contract and
+/// the telemetry record: what every other room stands on. No torch.
 
 #include "yoke/core/clock.hpp"
 #include "yoke/core/console.hpp"

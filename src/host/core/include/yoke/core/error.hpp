@@ -7,7 +7,8 @@
 
 namespace yoke::core {
 
-/// What kind of thing went wrong. docs/errors.md gives each code's meaning, exit status and next step.
+/// What kind of thing went wrong. docs/errors.md gives each code's meaning, exit status and next
+/// step.
 enum class Code {
   invalid_argument,  ///< the caller asked for something that cannot be
   not_found,         ///< a file, name or device is not there
@@ -28,7 +29,8 @@ enum class Code {
 
 /// The one exception type that leaves the library.
 ///
-///   throw Error(Code::not_found, "open data set: no file train-images in /data", "pass --data DIR");
+///   throw Error(Code::not_found, "open data set: no file train-images in /data", "pass --data
+///   DIR");
 ///
 /// Message: lower case, no full stop: doing what, to what: what happened, with numbers and units.
 /// Hint: one thing to do; may be empty.

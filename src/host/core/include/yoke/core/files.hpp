@@ -11,14 +11,15 @@ namespace yoke::core {
 /// The whole file. Errors: not_found, io, both with the path.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 
-/// A file that appears under its name whole or not at all: written beside it under a name of this process,
-/// flushed to disk, then renamed into place.
+/// A file that appears under its name whole or not at all: written beside it under a name of this
+/// process, flushed to disk, then renamed into place.
 ///
 ///   AtomicFile file("runs/a/result.json");
 ///   file.write(bytes);
 ///   file.commit();
 ///
-/// Errors: io with the path, the size asked for and the system's reason ("no space left on device"), or corrupted
+/// Errors: io with the path, the size asked for and the system's reason ("no space left on
+/// device"), or corrupted
 ///   permissions; an older file of the name stays untouched, and nothing is left beside it.
 /// Threads: one at a time.
 class AtomicFile {

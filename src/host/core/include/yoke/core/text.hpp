@@ -21,7 +21,8 @@ template <class... Parts>
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);
 
 /// `parts` with `separator` between: "a, b, c".
-[[nodiscard]] std::string joined(const std::vector<std::string>& parts, std::string_view separator = ", ");
+[[nodiscard]] std::string joined(const std::vector<std::string>& parts,
+                                 std::string_view separator = ", ");
 
 /// The pieces of `text` between separators; empty pieces are kept.
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
@@ -29,12 +30,15 @@ template <class... Parts>
 /// `text` without leading and trailing white space.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
-/// The candidate with the least edit distance to `word`, if it is near enough to be a slip of the pen
-/// (at most a third of the word's length, and at least 1).
-[[nodiscard]] std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+/// The candidate with the least edit distance to `word`, if it is near enough to be a slip of the
+/// pen (at most a third of the word's length, and at least 1).
+[[nodiscard]] std::optional<std::string> nearest(std::string_view word,
+                                                 const std::vector<std::string>& candidates);
 
-/// "did you mean X?" for the nearest candidate, else "known: a, b, c": the hint for an unknown name.
-[[nodiscard]] std::string unknown_name_hint(std::string_view word, const std::vector<std::string>& candidates);
+/// "did you mean X?" for the nearest candidate, else "known: a, b, c": the hint for an unknown
+/// name.
+[[nodiscard]] std::string unknown_name_hint(std::string_view word,
+                                            const std::vector<std::string>& candidates);
 
 /// The whole of `text` as a decimal integer, or nothing.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
+
+#include <ATen/core/Tensor.h>
 
 namespace yoke::comm {
 
-/// Cards that torch sees in this process; 0 in a build or on a machine without CUDA. The first call opens the driver.
+/// Cards that torch sees in this process; 0 in a build or on a machine without CUDA. The first call
+/// opens the driver.
 [[nodiscard]] int cuda_device_count();
 
 /// Makes `device` the thread's current device; no effect for the CPU.

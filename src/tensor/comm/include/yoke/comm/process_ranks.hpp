@@ -14,16 +14,18 @@ struct ProcessRanksOptions {
   std::chrono::milliseconds timeout{60'000};  ///< for each collective
 };
 
-/// Runs `rank_main` in `size` forked processes of this host, each with a World of its own on the CPU. For tests that need
-/// real processes. What a rank returns, or the text of what it throws, comes back, "" for all well; a rank that died is
-/// "died by signal N" or "exited with N".
+/// Runs `rank_main` in `size` forked processes of this host, each with a World of its own on the
+/// CPU. For tests that need real processes. What a rank returns, or the text of what it throws,
+/// comes back, "" for all well; a rank that died is "died by signal N" or "exited with N".
 ///
-/// Threads: the caller must not have run parallel work of torch before: a forked child has none of its threads.
-[[nodiscard]] std::vector<std::string> run_process_ranks(int size, const ProcessRanksOptions& options,
-                                                         const std::function<std::string(World&)>& rank_main);
+/// Threads: the caller must not have run parallel work of torch before: a forked child has none of
+/// its threads.
+[[nodiscard]] std::vector<std::string> run_process_ranks(
+    int size, const ProcessRanksOptions& options,
+    const std::function<std::string(World&)>& rank_main);
 
-/// A listening socket on a free loopback port, as a launcher hands it to rank 0. Owns the descriptor; TCPStore of rank 0
-/// closes its own copy, so hand it a duplicate or fork.
+/// A listening socket on a free loopback port, as a launcher hands it to rank 0. Owns the
+/// descriptor; TCPStore of rank 0 closes its own copy, so hand it a duplicate or fork.
 class LoopbackPort {
  public:
   LoopbackPort();  ///< Errors: io

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
+
+#include <ATen/core/Tensor.h>
 
 #include "yoke/comm/group.hpp"
 
@@ -17,19 +17,23 @@ class TelemetryWriter;
 namespace yoke::comm {
 
 struct WorldOptions {
-  std::string backend = "auto";  ///< auto, shm, gloo or nccl; auto: nccl on cards, shm on one host, else gloo
+  std::string backend =
+      "auto";  ///< auto, shm, gloo or nccl; auto: nccl on cards, shm on one host, else gloo
   int rank{0};
   int world_size{1};
   int local_rank{0};
   int local_world_size{1};
   std::string master_address = "127.0.0.1";  ///< where rank 0 serves the store
   int master_port{0};                        ///< needed for more than one rank
-  std::optional<int> store_descriptor{};     ///< a listening socket that rank 0 inherited, in place of the port
-  bool store_served_by_agent = false;        ///< torchrun's agent serves the store
+  std::optional<int>
+      store_descriptor{};  ///< a listening socket that rank 0 inherited, in place of the port
+  bool store_served_by_agent = false;  ///< torchrun's agent serves the store
   std::string job_id{};
-  std::optional<at::Device> device{};        ///< default: the card `local_rank` where there is one, else the CPU
+  std::optional<at::Device>
+      device{};  ///< default: the card `local_rank` where there is one, else the CPU
   std::string gloo_interface{};
-  bool check_calls = false;                  ///< compare what the ranks call before each collective (gloo, nccl; slow)
+  bool check_calls =
+      false;  ///< compare what the ranks call before each collective (gloo, nccl; slow)
   std::chrono::milliseconds join_timeout{60'000};  ///< for all ranks to appear
   std::chrono::milliseconds timeout{300'000};      ///< for each collective
 };
@@ -39,13 +43,16 @@ struct WorldOptions {
 ///   yoke::World world = yoke::World::from_environment();
 ///   std::cout << world.rank() << " of " << world.size() << " on " << world.device() << "\n";
 ///
-/// Ranks: joining is collective. Owns: the store, the groups, the telemetry record. Moves, does not copy.
-/// Threads: one at a time. Errors: timeout naming the ranks that did not appear; invalid_argument for a rank that
-///   joined twice, two ranks on one card, or an unknown backend; unsupported where a backend cannot serve.
+/// Ranks: joining is collective. Owns: the store, the groups, the telemetry record. Moves, does not
+/// copy. Threads: one at a time. Errors: timeout naming the ranks that did not appear;
+/// invalid_argument for a rank that
+///   joined twice, two ranks on one card, or an unknown backend; unsupported where a backend cannot
+///   serve.
 class World {
  public:
-  /// Joins by what the innermost launcher has set (design: environment contract); alone where there is none.
-  /// YOKE_BACKEND, YOKE_TIMEOUT (seconds), YOKE_CHECK_COLLECTIVES and GLOO_SOCKET_IFNAME change the defaults.
+  /// Joins by what the innermost launcher has set (design: environment contract); alone where there
+  /// is none. YOKE_BACKEND, YOKE_TIMEOUT (seconds), YOKE_CHECK_COLLECTIVES and GLOO_SOCKET_IFNAME
+  /// change the defaults.
   [[nodiscard]] static World from_environment();
   [[nodiscard]] static World join(const WorldOptions& options);
   [[nodiscard]] static WorldOptions options_from(const core::RankFacts& facts);
@@ -67,7 +74,8 @@ class World {
 
   /// For tensors on device().
   [[nodiscard]] Group& group() noexcept;
-  /// For tensors on the CPU: settings, counts, reports. The same as group() where device() is the CPU.
+  /// For tensors on the CPU: settings, counts, reports. The same as group() where device() is the
+  /// CPU.
   [[nodiscard]] Group& host_group() noexcept;
   /// This rank's record for the monitor and the launcher.
   [[nodiscard]] core::TelemetryWriter& telemetry() noexcept;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -10,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
@@ -21,10 +21,11 @@
 namespace yoke::parallel {
 
 struct DataParallelOptions {
-  /// Cards, by torch's numbers; the module lies on the first. Empty: every card. On CPUs: logical replicas, by any
-  /// distinct numbers.
+  /// Cards, by torch's numbers; the module lies on the first. Empty: every card. On CPUs: logical
+  /// replicas, by any distinct numbers.
   std::vector<int> device_ids{};
-  std::optional<int> output_device{};  ///< where outputs come together; default: the first of device_ids
+  std::optional<int>
+      output_device{};  ///< where outputs come together; default: the first of device_ids
 };
 
 struct DataParallelReport {
@@ -32,35 +33,47 @@ struct DataParallelReport {
   std::string advice;  ///< why DistributedDataParallel would serve better; may be empty
 };
 
-/// A tensor argument that every replica gets whole, in place of its share of rows: class weights, a mask, an anchor.
+/// A tensor argument that every replica gets whole, in place of its share of rows: class weights, a
+/// mask, an anchor.
 struct Replicated {
   at::Tensor tensor;
 };
 
-/// The device on which the module lies decides what device_ids mean. Checks them. Errors: invalid_argument.
-[[nodiscard]] std::vector<at::Device> replica_devices(const NamedTensors& parameters, const DataParallelOptions& options);
-[[nodiscard]] at::Device gather_device(const std::vector<at::Device>& devices, const DataParallelOptions& options);
+/// The device on which the module lies decides what device_ids mean. Checks them. Errors:
+/// invalid_argument.
+[[nodiscard]] std::vector<at::Device> replica_devices(const NamedTensors& parameters,
+                                                      const DataParallelOptions& options);
+[[nodiscard]] at::Device gather_device(const std::vector<at::Device>& devices,
+                                       const DataParallelOptions& options);
 [[nodiscard]] std::string replica_name(at::Device device, std::size_t replica);
-/// What is known about the job before its first step, said as one line where DistributedDataParallel would be better.
+/// What is known about the job before its first step, said as one line where
+/// DistributedDataParallel would be better.
 void advise_at_start(std::size_t devices);
 [[nodiscard]] std::string advice_now(const std::vector<ReplicaReport>& replicas);
 
-/// One model on several devices of one process: call it in place of the model. Rows of the inputs are dealt to replicas,
-/// each on its own thread, forward and backward; gradients, weights and buffers are the module's own.
+/// One model on several devices of one process: call it in place of the model. Rows of the inputs
+/// are dealt to replicas, each on its own thread, forward and backward; gradients, weights and
+/// buffers are the module's own.
 ///
 ///   yoke::DataParallel parallel(model, {.device_ids = {0, 1}});
 ///   torch::cross_entropy_loss(parallel(input), target).backward();
 ///
-/// Model: a ModuleHolder or std::shared_ptr to a torch::nn::Cloneable module, or a torch::jit::Module; with
+/// Model: a ModuleHolder or std::shared_ptr to a torch::nn::Cloneable module, or a
+/// torch::jit::Module; with
 ///   `make_replica`, any module.
-/// Inputs: any number; tensors of at least one dimension must agree in their first and are dealt along it, others go to
-///   every replica, and so does Replicated{tensor}. A batch of fewer rows than replicas uses fewer. Outputs: rows are
-///   joined in order on the output device, scalars become their mean weighted by rows.
-/// Gradients: the same as without the wrapper, up to the order of sums. Buffers: the first replica's, as under torch
+/// Inputs: any number; tensors of at least one dimension must agree in their first and are dealt
+/// along it, others go to
+///   every replica, and so does Replicated{tensor}. A batch of fewer rows than replicas uses fewer.
+///   Outputs: rows are joined in order on the output device, scalars become their mean weighted by
+///   rows.
+/// Gradients: the same as without the wrapper, up to the order of sums. Buffers: the first
+/// replica's, as under torch
 ///   (its batch statistics are those of its own rows).
 /// Owns: the model together with the caller, the replicas and their threads.
-/// Threads: one at a time. Errors: invalid_argument for a module on another device, a device named twice, a module
-///   wrapped before, inputs of unequal rows; unsupported for create_graph. The module's own errors pass through.
+/// Threads: one at a time. Errors: invalid_argument for a module on another device, a device named
+/// twice, a module
+///   wrapped before, inputs of unequal rows; unsupported for create_graph. The module's own errors
+///   pass through.
 /// Cost: see ReplicaSet; with one device, nothing.
 template <class Model>
 class DataParallel {
@@ -68,7 +81,9 @@ class DataParallel {
 
  public:
   explicit DataParallel(Model model, DataParallelOptions options = {})
-      : DataParallel(std::move(model), [](Model& from, at::Device device) { return cloned(from, device); }, options) {}
+      : DataParallel(
+            std::move(model), [](Model& from, at::Device device) { return cloned(from, device); },
+            options) {}
 
   /// `make_replica(module, device)` gives another module of the same tensors on `device`, as Model.
   template <class MakeReplica>
@@ -81,10 +96,11 @@ class DataParallel {
     }
     std::vector<ReplicaSet::Member> members;
     for (std::size_t i = 0; i < devices.size(); ++i) {
-      members.push_back({.device = devices[i],
-                         .name = replica_name(devices[i], i),
-                         .parameters = [replica = replicas_[i]] { return Access::parameters(*replica); },
-                         .buffers = [replica = replicas_[i]] { return Access::buffers(*replica); }});
+      members.push_back(
+          {.device = devices[i],
+           .name = replica_name(devices[i], i),
+           .parameters = [replica = replicas_[i]] { return Access::parameters(*replica); },
+           .buffers = [replica = replicas_[i]] { return Access::buffers(*replica); }});
     }
     set_ = std::make_unique<ReplicaSet>(std::move(members), gather_device(devices, options));
     advise_at_start(devices.size());
@@ -97,7 +113,8 @@ class DataParallel {
 
   template <class... Args>
   auto forward(Args&&... args) {
-    using Output = std::decay_t<decltype(Access::forward(*replicas_[0], unwrapped(std::forward<Args>(args))...))>;
+    using Output = std::decay_t<decltype(Access::forward(*replicas_[0],
+                                                         unwrapped(std::forward<Args>(args))...))>;
     const std::vector<std::int64_t> rows = set_->split(common_rows(args...));
     const std::size_t used = rows.size();
     follow_mode();
@@ -113,13 +130,16 @@ class DataParallel {
       inputs.emplace_back(dealt(args, rows, i, wanted, /*whole=*/false)...);
     }
     std::vector<std::optional<Output>> outputs(used);
-    set_->run(used, [&](std::size_t i) { outputs[i].emplace(call(*replicas_[i], std::move(inputs[i]))); });
+    set_->run(used, [&](std::size_t i) {
+      outputs[i].emplace(call(*replicas_[i], std::move(inputs[i])));
+    });
 
     std::vector<std::vector<at::Tensor>> tensors(used);
     for (std::size_t i = 0; i < used; ++i) {
       visit_tensors(*outputs[i], [&, i](at::Tensor& tensor) { tensors[i].push_back(tensor); });
     }
-    const std::vector<at::Tensor> joined = set_->gather(std::move(tensors), rows, std::move(wanted));
+    const std::vector<at::Tensor> joined =
+        set_->gather(std::move(tensors), rows, std::move(wanted));
     Output result = std::move(*outputs[0]);
     auto next = joined.begin();
     visit_tensors(result, [&next](at::Tensor& tensor) { tensor = *next++; });
@@ -157,10 +177,12 @@ class DataParallel {
         if (copy) return Model(std::move(copy));
       } catch (const std::exception& error) {
         throw Error(Code::unsupported, "wrap the model in DataParallel: it cannot be cloned",
-                    "derive it from torch::nn::Cloneable, give make_replica, or use DistributedDataParallel")
+                    "derive it from torch::nn::Cloneable, give make_replica, or use "
+                    "DistributedDataParallel")
             .caused_by(error);
       }
-      throw Error(Code::unsupported, "wrap the model in DataParallel: its clone() gives another type",
+      throw Error(Code::unsupported,
+                  "wrap the model in DataParallel: its clone() gives another type",
                   "derive it from torch::nn::Cloneable of its own class");
     }
   }
@@ -180,13 +202,16 @@ class DataParallel {
       if (!tensor.defined() || tensor.dim() == 0) return;
       if (rows && *rows != tensor.size(0)) {
         throw Error(Code::invalid_argument,
-                    core::text("DataParallel: deal the inputs: their batch sizes ", *rows, " and ", tensor.size(0), " differ"),
-                    "give tensors of equal first size, or wrap what every replica needs whole in Replicated{tensor}");
+                    core::text("DataParallel: deal the inputs: their batch sizes ", *rows, " and ",
+                               tensor.size(0), " differ"),
+                    "give tensors of equal first size, or wrap what every replica needs whole in "
+                    "Replicated{tensor}");
       }
       rows = tensor.size(0);
     };
     const auto look_into = [&](auto& arg) {
-      if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(arg)>, Replicated>) visit_tensors(arg, look);
+      if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(arg)>, Replicated>)
+        visit_tensors(arg, look);
     };
     (look_into(args), ...);
     return rows.value_or(1);
@@ -194,7 +219,8 @@ class DataParallel {
 
   /// Replica `i`'s copy of an argument.
   template <class T>
-  auto dealt(T& arg, const std::vector<std::int64_t>& rows, std::size_t i, std::vector<ScatteredInput>& wanted, bool whole) {
+  auto dealt(T& arg, const std::vector<std::int64_t>& rows, std::size_t i,
+             std::vector<ScatteredInput>& wanted, bool whole) {
     const at::Device device = set_->device(i);
     if constexpr (std::is_same_v<std::remove_cvref_t<T>, Replicated>) {
       return arg.tensor.to(device, /*non_blocking=*/true);
@@ -224,8 +250,11 @@ class DataParallel {
 
   template <class Inputs>
   static auto call(Model& replica, Inputs&& inputs) {
-    return std::apply([&replica](auto&&... input) { return Access::forward(replica, std::forward<decltype(input)>(input)...); },
-                      std::forward<Inputs>(inputs));
+    return std::apply(
+        [&replica](auto&&... input) {
+          return Access::forward(replica, std::forward<decltype(input)>(input)...);
+        },
+        std::forward<Inputs>(inputs));
   }
 
   // Only the module's own mode is switched by its user.

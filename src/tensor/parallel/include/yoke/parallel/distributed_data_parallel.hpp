@@ -1,13 +1,13 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "yoke/comm/world.hpp"
 #include "yoke/parallel/gradient_engine.hpp"
@@ -17,9 +17,9 @@
 
 namespace yoke::parallel {
 
-/// While it lives, forward passes of the wrapper add their gradients locally; the next pass after it averages the sum.
-/// As under torch it acts on forward: a pass begun inside stays local although its backward runs outside, and one begun
-/// outside averages although its backward runs inside.
+/// While it lives, forward passes of the wrapper add their gradients locally; the next pass after
+/// it averages the sum. As under torch it acts on forward: a pass begun inside stays local although
+/// its backward runs outside, and one begun outside averages although its backward runs inside.
 class NoSync {
  public:
   explicit NoSync(GradientEngine& engine) : engine_(engine), before_(engine.synchronising()) {
@@ -34,19 +34,22 @@ class NoSync {
   bool before_;
 };
 
-/// Trains one model over the ranks of `world`: call it in place of the model, and after backward() every rank holds the
-/// exact mean of the gradients over all rows of all ranks.
+/// Trains one model over the ranks of `world`: call it in place of the model, and after backward()
+/// every rank holds the exact mean of the gradients over all rows of all ranks.
 ///
 ///   auto model = yoke::models::resnet50(1000);
 ///   model->to(world.device());
 ///   yoke::DistributedDataParallel parallel(model, world);
 ///   torch::cross_entropy_loss(parallel(input), target).backward();
 ///
-/// Model: a ModuleHolder, a std::shared_ptr to a module with any forward() (any arguments, any return type that
-///   visit_tensors() reaches into), or a torch::jit::Module. Parameters that no loss touches need no flag.
-/// Ranks: construction and each synchronised backward are collective; rank 0's weights and buffers win at the start.
-/// Gradients: `.grad` is a view into a bucket; torch's and our optimizers take it, with zero_grad in place or to none.
-/// Buffers: each rank keeps its own (batch-norm statistics) while training; eval(), train() and synchronise_buffers()
+/// Model: a ModuleHolder, a std::shared_ptr to a module with any forward() (any arguments, any
+/// return type that
+///   visit_tensors() reaches into), or a torch::jit::Module. Parameters that no loss touches need
+///   no flag.
+/// Ranks: construction and each synchronised backward are collective; rank 0's weights and buffers
+/// win at the start. Gradients: `.grad` is a view into a bucket; torch's and our optimizers take
+/// it, with zero_grad in place or to none. Buffers: each rank keeps its own (batch-norm statistics)
+/// while training; eval(), train() and synchronise_buffers()
 ///   make them rank 0's on all ranks. No buffer is written during forward.
 /// Owns: the model together with the caller, the engine. Borrows world.
 /// Threads: one at a time. Errors, streams, cost: see GradientEngine.
@@ -55,12 +58,14 @@ class DistributedDataParallel {
   using Access = ModuleAccess<Model>;
 
  public:
-  DistributedDataParallel(Model model, comm::World& world, DistributedDataParallelOptions options = {})
-      : DistributedDataParallel(std::move(model), world.group(), world.host_group(), world.device(), options) {}
+  DistributedDataParallel(Model model, comm::World& world,
+                          DistributedDataParallelOptions options = {})
+      : DistributedDataParallel(std::move(model), world.group(), world.host_group(), world.device(),
+                                options) {}
 
   /// For groups of one's own: `host_group` carries settings and is the same as `group` on CPUs.
-  DistributedDataParallel(Model model, comm::Group& group, comm::Group& host_group, at::Device device,
-                          DistributedDataParallelOptions options = {})
+  DistributedDataParallel(Model model, comm::Group& group, comm::Group& host_group,
+                          at::Device device, DistributedDataParallelOptions options = {})
       : guard_(Access::parameters(model), "DistributedDataParallel"),
         model_(std::make_shared<Model>(std::move(model))),
         engine_(std::make_unique<GradientEngine>(
@@ -72,7 +77,8 @@ class DistributedDataParallel {
     return forward(std::forward<Args>(args)...);
   }
 
-  /// The model's forward. Its rows, for the mean, are those of the first tensor among the arguments.
+  /// The model's forward. Its rows, for the mean, are those of the first tensor among the
+  /// arguments.
   template <class... Args>
   auto forward(Args&&... args) {
     engine_->before_forward(rows_of(args...));

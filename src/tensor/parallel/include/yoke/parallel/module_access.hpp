@@ -1,11 +1,11 @@
 #pragma once
 
-#include <ATen/core/ivalue.h>
-#include <torch/nn/module.h>
-
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include <ATen/core/ivalue.h>
+#include <torch/nn/module.h>
 
 #include "yoke/parallel/gradient_engine.hpp"
 
@@ -15,20 +15,23 @@ struct Module;
 
 namespace yoke::parallel {
 
-/// How wrappers reach into what they wrap: a torch::nn module (a ModuleHolder such as models::ResNet, a shared_ptr to a
-/// module, both share ownership with the user) or a torch::jit::Module (a handle; give it as jit::Module).
+/// How wrappers reach into what they wrap: a torch::nn module (a ModuleHolder such as
+/// models::ResNet, a shared_ptr to a module, both share ownership with the user) or a
+/// torch::jit::Module (a handle; give it as jit::Module).
 template <class Model>
 struct ModuleAccess {
   static torch::nn::Module& module(Model& model) { return *model; }
 
   static NamedTensors parameters(Model& model) {
     NamedTensors named;
-    for (const auto& item : module(model).named_parameters()) named.emplace_back(item.key(), item.value());
+    for (const auto& item : module(model).named_parameters())
+      named.emplace_back(item.key(), item.value());
     return named;
   }
   static NamedTensors buffers(Model& model) {
     NamedTensors named;
-    for (const auto& item : module(model).named_buffers()) named.emplace_back(item.key(), item.value());
+    for (const auto& item : module(model).named_buffers())
+      named.emplace_back(item.key(), item.value());
     return named;
   }
   static bool training(Model& model) { return module(model).is_training(); }

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <ATen/core/ivalue.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -15,11 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
 namespace yoke::parallel {
 
-/// A type of the user's joins in by a free function in its own namespace, found by argument-dependent lookup:
+/// A type of the user's joins in by a free function in its own namespace, found by
+/// argument-dependent lookup:
 ///
-///   template <class Visit> void for_each_tensor(Boxes& boxes, Visit&& visit) { visit(boxes.corners); visit(boxes.scores); }
+///   template <class Visit> void for_each_tensor(Boxes& boxes, Visit&& visit) {
+///   visit(boxes.corners); visit(boxes.scores); }
 template <class T, class Visit>
 concept HasForEachTensor = requires(T& value, Visit&& visit) { for_each_tensor(value, visit); };
 
@@ -33,7 +35,10 @@ template <class A, class B>
 struct IsTuple<std::pair<A, B>> : std::true_type {};
 
 template <class T>
-concept IsMap = requires { typename T::mapped_type; typename T::key_type; };
+concept IsMap = requires {
+  typename T::mapped_type;
+  typename T::key_type;
+};
 
 template <class T>
 concept IsSequence = !std::is_same_v<T, std::string> && requires(T& value) {
@@ -97,9 +102,9 @@ void with_fields(T& value, Use&& use) {
 
 }  // namespace detail
 
-/// Calls `visit(at::Tensor&)` for each tensor in `value`, in order: tensors, optionals, pairs, tuples, arrays, vectors,
-/// maps, c10::IValue, aggregates of up to 8 fields, each nested in each, and types with for_each_tensor().
-/// Other types hold no tensors and are passed over.
+/// Calls `visit(at::Tensor&)` for each tensor in `value`, in order: tensors, optionals, pairs,
+/// tuples, arrays, vectors, maps, c10::IValue, aggregates of up to 8 fields, each nested in each,
+/// and types with for_each_tensor(). Other types hold no tensors and are passed over.
 template <class T, class Visit>
 void visit_tensors(T& value, Visit&& visit) {
   using Plain = std::remove_cvref_t<T>;
@@ -119,7 +124,8 @@ void visit_tensors(T& value, Visit&& visit) {
       for (at::Tensor& tensor : list) visit(tensor);
       value = list;
     } else if (value.isTuple()) {
-      std::vector<c10::IValue> elements(value.toTupleRef().elements().begin(), value.toTupleRef().elements().end());
+      std::vector<c10::IValue> elements(value.toTupleRef().elements().begin(),
+                                        value.toTupleRef().elements().end());
       for (c10::IValue& element : elements) visit_tensors(element, visit);
       value = c10::ivalue::Tuple::create(std::move(elements));
     } else if (value.isGenericDict()) {
@@ -134,7 +140,10 @@ void visit_tensors(T& value, Visit&& visit) {
     std::apply([&](auto&... element) { (visit_tensors(element, visit), ...); }, value);
   } else if constexpr (detail::IsMap<Plain>) {
     for (auto& [key, element] : value) visit_tensors(element, visit);
-  } else if constexpr (requires { value.has_value(); *value; }) {
+  } else if constexpr (requires {
+                         value.has_value();
+                         *value;
+                       }) {
     if (value.has_value()) visit_tensors(*value, visit);
   } else if constexpr (detail::IsSequence<Plain>) {
     if constexpr (!std::is_arithmetic_v<std::remove_cvref_t<decltype(*value.begin())>>) {

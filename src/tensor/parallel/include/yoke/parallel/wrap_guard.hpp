@@ -4,7 +4,8 @@
 
 namespace yoke::parallel {
 
-/// Notes that a module's parameters are averaged or replicated by a wrapper, so that a second wrapper is refused.
+/// Notes that a module's parameters are averaged or replicated by a wrapper, so that a second
+/// wrapper is refused.
 class WrapGuard {
  public:
   /// Errors: invalid_argument where the parameters are wrapped already.

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Room train: yoke::run, the training loop with its hooks and logs, and `yoke train` as a function. Needs torch.
+/// Room train: yoke::run, the training loop with its hooks and logs, and `yoke train` as a
+/// function. Needs torch.
 
 #include "yoke/train/file_loggers.hpp"
 #include "yoke/train/main.hpp"
