@@ -75,6 +75,8 @@ struct Control {
   alignas(kCacheLine) std::array<Call, kSlots> calls{};  ///< of operation s in s % kSlots
 };
 
+// A change of either is a new kLayoutVersion.
+static_assert(sizeof(Control) == 19648 && sizeof(Mailbox) == 65664);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<Presence>::is_always_lock_free);
 

@@ -373,6 +373,35 @@ TEST_P(Contract, ManyOperationsInFlightWithRanksOutOfStepAllCome) {
   expect_all_well(outcomes);
 }
 
+TEST_P(Contract, ARankRunsAheadByAsManyOperationsAsTheRingHoldsAndNoFurther) {
+  constexpr int kInFlight = 128;
+  const SharedCounter started;
+
+  const auto outcomes = run([&](Team& team) -> std::string {
+    const SharedBuffer buffer = team.allocate(2 * kInFlight * sizeof(float));
+    const auto first =
+        static_cast<int>(team.start_all_reduce(buffer, 0, {}, Reduction::sum).sequence);
+    if (team.rank() != 0) {
+      const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (*started < kInFlight - 1 && std::chrono::steady_clock::now() < limit) {
+        std::this_thread::yield();
+      }
+      for (int i = 0; i < 100; ++i) std::this_thread::yield();  // time in which to do wrong
+      require(*started == kInFlight - 1, std::to_string(*started) + " started");
+    }
+    Ticket last;
+    for (int i = 1; i < 2 * kInFlight; ++i) {
+      last = team.start_all_reduce(buffer, 0, {}, Reduction::sum);
+      if (team.rank() == 0) ++*started;
+    }
+    team.wait(last);
+    require(static_cast<int>(last.sequence) == first + 2 * kInFlight - 1, "a number was left out");
+    return {};
+  });
+
+  expect_all_well(outcomes);
+}
+
 TEST_P(Contract, EveryRankAndEveryRunGetsTheBitsOfASumInRankOrder) {
   constexpr std::size_t kCount = 10'007;
   std::vector<float> mean = random_floats(0, kCount);
