@@ -124,6 +124,7 @@ struct Timing {
   std::vector<double> medians_ms;
   long long first_step_ns = 0;  // wall clock at the end of the first step
   double loss = 0;
+  std::size_t parameter_bytes = 0;
 };
 
 template <class Forward>
@@ -175,19 +176,26 @@ Timing run(const Settings& settings, yoke::World& world) {
   fill_parameters(*model);
   model->to(world.device());
   if (!small) yoke::models::to_channels_last(*model);
+  std::size_t parameter_bytes = 0;
+  for (const at::Tensor& parameter : model->parameters()) parameter_bytes += parameter.nbytes();
   yoke::optim::SGD optimizer(model->named_parameters(), {.lr = 0.001, .momentum = 0.9});
+  Timing timing;
   if (settings.parallel == "ddp") {
     yoke::DistributedDataParallel parallel(model, world);
-    return time_steps(settings, world, optimizer, [&](const at::Tensor& x) { return parallel(x); });
-  }
-  if (settings.parallel == "dp") {
+    timing =
+        time_steps(settings, world, optimizer, [&](const at::Tensor& x) { return parallel(x); });
+  } else if (settings.parallel == "dp") {
     yoke::parallel::DataParallelOptions options;
     if (world.device().is_cuda()) options.device_ids = {0};
     yoke::DataParallel parallel(model, options);
-    return time_steps(settings, world, optimizer, [&](const at::Tensor& x) { return parallel(x); });
+    timing =
+        time_steps(settings, world, optimizer, [&](const at::Tensor& x) { return parallel(x); });
+  } else {
+    timing = time_steps(settings, world, optimizer,
+                        [&](const at::Tensor& x) { return model->forward(x); });
   }
-  return time_steps(settings, world, optimizer,
-                    [&](const at::Tensor& x) { return model->forward(x); });
+  timing.parameter_bytes = parameter_bytes;
+  return timing;
 }
 
 }  // namespace
@@ -204,11 +212,10 @@ int main(int argc, char** argv) {
         medians += yoke::core::text(medians.empty() ? "" : ", ", median);
       std::printf(
           "{\"step_ms\": [%s], \"batch\": %lld, \"ranks\": %d, \"first_step_ns\": %lld, \"loss\": "
-          "%.6f, \"peak_bytes\": %llu, "
-          "\"backend\": \"%s\"}\n",
+          "%.6f, \"peak_bytes\": %llu, \"parameter_bytes\": %zu, \"backend\": \"%s\"}\n",
           medians.c_str(), static_cast<long long>(settings.batch), world.size(),
           timing.first_step_ns, timing.loss, static_cast<unsigned long long>(memory.peak),
-          world.group().backend().c_str());
+          timing.parameter_bytes, world.group().backend().c_str());
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "yoke-bench-step: %s\n", error.what());

@@ -57,6 +57,7 @@ def main():
     parser.add_argument("--model", default="mlp")
     parser.add_argument("--parallel", default="ddp", choices=["ddp", "none"])
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
+    parser.add_argument("--fused", action="store_true", help="torch.optim.SGD(fused=True) on a card")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--warmup", type=int, default=10)
@@ -91,7 +92,7 @@ def main():
     if args.parallel == "ddp":
         forward = nn.parallel.DistributedDataParallel(model, device_ids=[device.index] if cuda else None,
                                                       gradient_as_bucket_view=True)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, fused=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, fused=args.fused or not cuda)
 
     loss = None
 

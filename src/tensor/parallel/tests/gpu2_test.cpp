@@ -59,8 +59,8 @@ TEST_P(TwoCards, TrainAsTheModuleAloneOnTheJoinedBatch) {
     sgd_step(*alone);
   }
   for (std::size_t i = 0; i < model->parameters().size(); ++i) {
-    const at::Tensor& ours = model->parameters()[i];
-    const at::Tensor& theirs = alone->parameters()[i];
+    const at::Tensor ours = model->parameters()[i];
+    const at::Tensor theirs = alone->parameters()[i];
     EXPECT_LT(((ours - theirs).norm() / theirs.norm()).item<double>(), 1e-5);
   }
 }
