@@ -10,10 +10,13 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "pickle_format.hpp"
 #include "pickle_nodes.hpp"
+#include "yoke/core/text.hpp"
 
 namespace yoke::archive::pickle {
 
@@ -66,7 +69,10 @@ class Machine {
 
   // Calls of known names.
   template <class T>
-  const T& expect(Ref node, const char* what) const;
+  const T& expect(Ref node, const char* what) const {
+    if (const T* data = std::get_if<T>(&node->data)) return *data;
+    throw broken(core::text(what, " is a ", node->kind()));
+  }
   [[nodiscard]] const std::vector<Ref>& arguments(Ref node, std::size_t at_least) const;
   [[nodiscard]] std::vector<Ref> sequence(Ref node) const;
   [[nodiscard]] std::vector<std::int64_t> integers(Ref node) const;

@@ -1,6 +1,7 @@
 #include "pickle_writer.hpp"
 
 #include <bit>
+#include <concepts>
 #include <limits>
 #include <set>
 #include <utility>

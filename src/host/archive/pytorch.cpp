@@ -1,5 +1,6 @@
 #include "yoke/archive/pytorch.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 

@@ -1,5 +1,6 @@
 #include "source.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <utility>

@@ -3,6 +3,7 @@
 //
 //   archive_python_test PYTHON PEER
 
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
