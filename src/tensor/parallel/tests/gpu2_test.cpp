@@ -39,7 +39,7 @@ at::Tensor images(std::int64_t rows, int step) {
 void sgd_step(Net& net) {
   const at::NoGradGuard no_grad;
   for (at::Tensor& parameter : net.parameters()) {
-    parameter.sub_(parameter.grad(), 0.05);
+    parameter.sub_(parameter.grad(), 1e-4);
     parameter.mutable_grad() = at::Tensor();
   }
 }
