@@ -20,9 +20,7 @@ using ::testing::IsEmpty;
 
 class Examples : public Scene {
  protected:
-  static std::string example(const std::string& name) {
-    return std::string(YOKE_EXAMPLES_DIR) + "/" + name;
-  }
+  static std::string example(const std::string& name) { return binary_dir() + "/examples/" + name; }
 };
 
 TEST_F(Examples, FashionMnistTrainsOnEveryRankCountAlike) {

@@ -1,6 +1,7 @@
 // Ranks that go wrong: what their user reads, and that nothing of them is left.
 
 #include <chrono>
+#include <ostream>
 #include <set>
 #include <string>
 
@@ -39,6 +40,8 @@ struct Fault {
   int exit_code;
   std::vector<std::string> said;  // in the last line
 };
+
+std::ostream& operator<<(std::ostream& out, const Fault& fault) { return out << fault.called; }
 
 class EveryFault : public Faults, public ::testing::WithParamInterface<Fault> {};
 

@@ -68,6 +68,10 @@ void write_part(const fs::path& folder, const std::string& prefix, std::int64_t 
 
 }  // namespace
 
+std::string binary_dir() {
+  return core::value_or(core::environment(), "YOKE_TEST_BINARY_DIR", YOKE_BINARY_DIR);
+}
+
 Scene::Scene() {
   std::string pattern = (fs::temp_directory_path() / "yoke-scene-XXXXXX").string();
   folder_ = ::mkdtemp(pattern.data());
@@ -78,7 +82,7 @@ Scene::~Scene() { fs::remove_all(folder_); }
 
 core::ChildResult Scene::yoke(const std::vector<std::string>& words,
                               const core::EnvironmentMap& set) {
-  return run(std::string(YOKE_BINARY_DIR) + "/bin/yoke", words, set);
+  return run(binary_dir() + "/bin/yoke", words, set);
 }
 
 core::ChildResult Scene::run(const std::string& program, const std::vector<std::string>& words,

@@ -15,6 +15,10 @@
 
 namespace yoke::whole {
 
+/// The build folder: where it was configured, or YOKE_TEST_BINARY_DIR where it was copied to
+/// another machine.
+[[nodiscard]] std::string binary_dir();
+
 /// Programs of this build as their user runs them, on a machine without GPUs, in a folder that is
 /// removed at the end.
 ///

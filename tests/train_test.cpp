@@ -89,7 +89,7 @@ TEST_F(Train, PipeGetsPlainLines) {
 }
 
 TEST_F(Train, TerminalGetsABar) {
-  std::string line = std::string(YOKE_BINARY_DIR) + "/bin/yoke";
+  std::string line = binary_dir() + "/bin/yoke";
   for (const std::string& word : words("a")) line += " '" + word + "'";
 
   const ChildResult result = run("script", {"--quiet", "--return", "--command", line, "/dev/null"});
@@ -100,7 +100,7 @@ TEST_F(Train, TerminalGetsABar) {
 
 TEST_F(Train, InstalledCopyRunsWhereverItWasMoved) {
   const fs::path prefix = folder() / "elsewhere";
-  const fs::path build = YOKE_BINARY_DIR;
+  const fs::path build = binary_dir();
   for (const char* file : {"bin/yoke", "libexec/yoke/yoke-train"}) {
     fs::create_directories((prefix / file).parent_path());
     fs::copy_file(build / file, prefix / file);
@@ -118,8 +118,7 @@ TEST_F(Train, InstalledCopyRunsWhereverItWasMoved) {
 }
 
 TEST_F(Train, RanksOfALauncherStartNoRanks) {
-  std::vector<std::string> all{"launch", "--ranks", "2", "--",
-                               std::string(YOKE_BINARY_DIR) + "/bin/yoke"};
+  std::vector<std::string> all{"launch", "--ranks", "2", "--", binary_dir() + "/bin/yoke"};
   for (const std::string& word : words("a", {"--json"})) all.push_back(word);
 
   const ChildResult result = yoke(all);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,8 @@ struct Form {
   Parallel parallel;
   std::vector<int> device_ids;
 };
+
+std::ostream& operator<<(std::ostream& out, const Form& form) { return out << form.called; }
 
 class EveryForm : public ::testing::TestWithParam<Form> {};
 

@@ -103,6 +103,8 @@ struct TrainResult {
       evaluation{};  ///< of the weights that are left in the model; empty without validation data
 };
 
+struct TrainerState;  // known to the sources only
+
 /// The optimizer steps of a run, for the schedule.
 [[nodiscard]] std::int64_t optimizer_steps(const data::DataLoader& loader,
                                            const TrainerOptions& options);
@@ -144,9 +146,7 @@ class Trainer {
   [[nodiscard]] NamedValues evaluate(data::DataLoader& loader);
 
  private:
-  class Run;
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<TrainerState> state_;
 };
 
 }  // namespace yoke::train

@@ -1,0 +1,143 @@
+#include "step_loop.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "yoke/comm/device.hpp"
+#include "yoke/core/clock.hpp"
+#include "yoke/core/environment.hpp"
+#include "yoke/launch/start_time.hpp"
+#include "yoke/optim/clip_grad_norm.hpp"
+#include "yoke/optim/exponential_moving_average.hpp"
+#include "yoke/optim/optimizer.hpp"
+
+namespace yoke::train {
+namespace {
+
+using core::StepPhase;
+
+constexpr std::uint64_t kHashStart = 0xCBF29CE484222325ULL;
+constexpr std::uint64_t kHashFactor = 0x100000001B3ULL;
+
+// FNV-1a over whole numbers.
+std::uint64_t hash_of(const std::vector<std::int64_t>& samples, std::uint64_t hash) {
+  for (const std::int64_t sample : samples) {
+    hash = (hash ^ static_cast<std::uint64_t>(sample)) * kHashFactor;
+  }
+  return hash;
+}
+
+double seconds_since(StepClock::Time::time_point start) {
+  return std::chrono::duration<double>(StepClock::Time::now() - start).count();
+}
+
+}  // namespace
+
+StepLoop::StepLoop(TrainerState& state, data::DataLoader& loader, optim::Optimizer& optimizer,
+                   optim::ExponentialMovingAverage* ema, TrainResult& result)
+    : state_(state),
+      options_(state.options),
+      loader_(loader),
+      optimizer_(optimizer),
+      ema_(ema),
+      result_(result),
+      losses_(state.world.rank()),
+      epoch_steps_(windows(loader.steps(), options_.accumulate)) {}
+
+StepLoop::Epoch StepLoop::train_epoch(std::int64_t epoch) {
+  data::DataLoader::Epoch batches = loader_.epoch(epoch);
+  epoch_ = epoch;
+  ++result_.epochs;
+  const auto start = interval_start_ = StepClock::Time::now();
+  const std::int64_t micro_batches = batches.steps();
+  for (std::int64_t done = 0; done < micro_batches && !state_.reached_max_steps(result_.steps);
+       done += options_.accumulate) {
+    step(batches, std::min(options_.accumulate, micro_batches - done));
+    report_step(done / options_.accumulate + 1);
+  }
+  losses_.settle();  // on a card this waits for the epoch's last step
+  const double seconds = seconds_since(start);
+  result_.seconds += seconds;
+  return {losses_.take_epoch(), seconds};
+}
+
+void StepLoop::step(data::DataLoader::Epoch& batches, std::int64_t micro_batches) {
+  clock_.begin();
+  step_rows_ = 0;
+  step_hash_ = kHashStart;
+  optimizer_.zero_grad();
+  for (std::int64_t index = 0; index < micro_batches; ++index) {
+    state_.wrapped->begin_micro_batch(index, micro_batches);
+    const data::Batch& batch = *batches.next();
+    clock_.end(StepPhase::input);
+    micro_batch(batch);
+  }
+  state_.wrapped->finish_window();
+  if (options_.clip_norm > 0) optim::clip_grad_norm_(optimizer_.parameters(), options_.clip_norm);
+  if (options_.schedule) optimizer_.set_lr_factor(options_.schedule->factor(result_.steps));
+  optimizer_.step();
+  if (ema_ != nullptr) ema_->update();
+  clock_.end(StepPhase::optimizer);
+  if (++result_.steps == 1) first_step_done();
+}
+
+void StepLoop::micro_batch(const data::Batch& batch) {
+  step_rows_ += batch.rows();
+  step_hash_ = hash_of(batch.indices, step_hash_);
+  result_.samples += batch.global_rows;
+  if (batch.rows() == 0) {
+    state_.wrapped->idle_micro_batch();
+    clock_.end(StepPhase::backward);
+    return;
+  }
+  at::Tensor loss = options_.loss(state_.wrapped->forward(batch.input), batch.target);
+  losses_.add(loss, batch, result_.steps + 1);
+  const double factor = state_.wrapped->loss_factor(batch.rows());
+  if (factor != 1.0) loss = loss * factor;
+  clock_.end(StepPhase::forward);
+  loss.backward();
+  clock_.end(StepPhase::backward);
+}
+
+void StepLoop::first_step_done() {
+  comm::synchronize(state_.world.device());
+  const auto started =
+      options_.started ? *options_.started : launch::user_start_time(core::environment());
+  const std::chrono::duration<double> passed = core::SystemClock::instance().wall() - started;
+  result_.seconds_to_first_step = passed.count();
+}
+
+void StepLoop::report_step(std::int64_t epoch_step) {
+  state_.world.telemetry().step_ended({.epoch = static_cast<std::uint64_t>(epoch_),
+                                       .step = static_cast<std::uint64_t>(result_.steps),
+                                       .samples = static_cast<std::uint64_t>(step_rows_),
+                                       .sample_hash = step_hash_,
+                                       .phases = clock_.spent()});
+  if (result_.steps % options_.log_every == 0) log_steps();
+  if (!options_.on_step) return;
+  options_.on_step({.epoch = epoch_,
+                    .epoch_step = epoch_step,
+                    .epoch_steps = epoch_steps_,
+                    .step = result_.steps,
+                    .rows = step_rows_,
+                    .lr = optimizer_.lr()});
+}
+
+void StepLoop::log_steps() {
+  losses_.settle();
+  const LossRecord::Sum sum = state_.over_ranks(losses_.take_interval());
+  const double seconds = seconds_since(std::exchange(interval_start_, StepClock::Time::now()));
+  const double loss = sum.loss / sum.rows;
+  state_.world.telemetry().loss(loss);
+  state_.world.telemetry().queue_depth(loader_.report().ready);
+  const Scalars record{.of = Scalars::Of::steps,
+                       .epoch = epoch_,
+                       .step = result_.steps,
+                       .values = {{"train/loss", loss},
+                                  {"train/lr", optimizer_.lr()},
+                                  {"train/samples_per_second", sum.rows / seconds}}};
+  state_.each_logger([&](Logger& logger) { logger.scalars(record); });
+}
+
+}  // namespace yoke::train

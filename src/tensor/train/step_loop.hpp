@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "loss_record.hpp"
+#include "trainer_state.hpp"
+#include "yoke/core/telemetry.hpp"
+#include "yoke/data/data_loader.hpp"
+
+namespace yoke::optim {
+class ExponentialMovingAverage;
+}
+
+namespace yoke::train {
+
+// Where the time of one step goes, on the host.
+class StepClock {
+ public:
+  using Time = std::chrono::steady_clock;
+
+  void begin() {
+    spent_ = {};
+    last_ = Time::now();
+  }
+  void end(core::StepPhase phase) {
+    const Time::time_point now = Time::now();
+    spent_[static_cast<std::size_t>(phase)] += now - last_;
+    last_ = now;
+  }
+  [[nodiscard]] const auto& spent() const noexcept { return spent_; }
+
+ private:
+  Time::time_point last_;
+  std::array<std::chrono::nanoseconds, core::kStepPhases> spent_{};
+};
+
+// The optimizer steps of one epoch after the other.
+//
+// Ranks: train_epoch() is collective. Borrows all that it is given; adds to `result` what was done.
+class StepLoop {
+ public:
+  struct Epoch {
+    LossRecord::Sum losses;  // of this rank
+    double seconds = 0;
+  };
+
+  StepLoop(TrainerState& state, data::DataLoader& loader, optim::Optimizer& optimizer,
+           optim::ExponentialMovingAverage* ema, TrainResult& result);
+
+  [[nodiscard]] Epoch train_epoch(std::int64_t epoch);
+
+  [[nodiscard]] std::int64_t steps_per_epoch() const noexcept { return epoch_steps_; }
+
+ private:
+  void step(data::DataLoader::Epoch& batches, std::int64_t micro_batches);
+  void micro_batch(const data::Batch& batch);
+  void first_step_done();
+  void report_step(std::int64_t epoch_step);
+  void log_steps();
+
+  TrainerState& state_;
+  const TrainerOptions& options_;
+  data::DataLoader& loader_;
+  optim::Optimizer& optimizer_;
+  optim::ExponentialMovingAverage* ema_;  // null: none
+  TrainResult& result_;
+
+  LossRecord losses_;
+  StepClock clock_;
+  std::int64_t epoch_steps_;
+  std::int64_t epoch_ = 0;
+  std::int64_t step_rows_ = 0;
+  std::uint64_t step_hash_ = 0;
+  StepClock::Time::time_point interval_start_;
+};
+
+}  // namespace yoke::train

@@ -1,0 +1,143 @@
+#include "training_run.hpp"
+
+#include <utility>
+
+#include <ATen/Context.h>
+
+#include "yoke/optim/optimizer.hpp"
+
+namespace yoke::train {
+namespace {
+
+/// Ranks that share a seed get generators that have nothing in common (a step of the SplitMix64
+/// generator).
+std::uint64_t seed_of_rank(std::uint64_t seed, int rank) {
+  std::uint64_t x = seed + 0x9E3779B97F4A7C15ULL * (static_cast<std::uint64_t>(rank) + 1);
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return x ^ (x >> 31);
+}
+
+std::optional<optim::ExponentialMovingAverage> average_of(const TrainerState& state) {
+  if (state.options.ema <= 0) return std::nullopt;
+  return optim::ExponentialMovingAverage(*state.model, {.decay = state.options.ema});
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(TrainerState& state, data::DataLoader& loader, optim::Optimizer& optimizer,
+                         Evaluate evaluate)
+    : state_(state),
+      options_(state.options),
+      loader_(loader),
+      optimizer_(optimizer),
+      evaluate_(std::move(evaluate)),
+      best_(options_.monitor),
+      ema_(average_of(state)),
+      loop_(state, loader, optimizer, ema_ ? &*ema_ : nullptr, result_) {
+  if (options_.keep_best) kept_.emplace(*state.model);
+}
+
+TrainResult TrainingRun::run() {
+  begin();
+  bool going = true;
+  for (std::int64_t epoch = 0; epoch < options_.epochs && going; ++epoch) {
+    going = !close_epoch(epoch, loop_.train_epoch(epoch));
+  }
+  finish();
+  return result_;
+}
+
+void TrainingRun::begin() {
+  at::manual_seed(seed_of_rank(options_.seed, state_.world.rank()));
+  state_.wrapped->train(true);
+  RunFacts facts{.device = state_.world.device().str(),
+                 .ranks = state_.world.size(),
+                 .epochs = options_.epochs,
+                 .steps_per_epoch = loop_.steps_per_epoch(),
+                 .batch_size = loader_.options().batch_size,
+                 .accumulate = options_.accumulate};
+  for (const at::Tensor& parameter : state_.model->parameters()) {
+    facts.parameters += parameter.numel();
+  }
+  state_.each_logger([&](Logger& logger) { logger.begin(facts); });
+}
+
+// True: stop.
+bool TrainingRun::close_epoch(std::int64_t epoch, const StepLoop::Epoch& done) {
+  const LossRecord::Sum sum = state_.over_ranks(done.losses);
+  result_.loss = sum.loss / sum.rows;
+  const bool out_of_steps = state_.reached_max_steps(result_.steps);
+  const bool is_last = epoch + 1 == options_.epochs || out_of_steps;
+  const bool is_due = options_.eval_every > 0 && (epoch + 1) % options_.eval_every == 0;
+  NamedValues evaluation;
+  if (evaluate_ && (is_last || is_due)) evaluation = evaluate_kept();
+  log_epoch(epoch, sum.rows / done.seconds, done.seconds, evaluation);
+  const bool patience_ended =
+      options_.early_stop > 0 && best_.evaluations_since() >= options_.early_stop;
+  const bool asked = asked_to_stop(epoch, evaluation);
+  if (out_of_steps) return ended("max steps");
+  if (state_.agreed(patience_ended)) return ended("early stop");
+  return state_.agreed(asked) && ended("stopped by on_epoch");
+}
+
+bool TrainingRun::ended(const char* reason) {
+  result_.reason = reason;
+  return true;
+}
+
+// Of the weights that would be kept now: the averaged ones where there is an average.
+NamedValues TrainingRun::evaluate_kept() {
+  std::optional<optim::ExponentialMovingAverage::SwappedIn> averaged;
+  if (ema_) averaged.emplace(*ema_);
+  NamedValues values = evaluate_();
+  const bool watched = options_.keep_best || options_.early_stop > 0 || options_.on_best;
+  const bool better = watched && best_.update(values);
+  if (better || !options_.keep_best) result_.evaluation = values;
+  if (better) {
+    if (kept_) kept_->take();
+    if (options_.on_best) options_.on_best();
+  }
+  return values;
+}
+
+bool TrainingRun::asked_to_stop(std::int64_t epoch, const NamedValues& evaluation) const {
+  return options_.on_epoch && options_.on_epoch({.epoch = epoch,
+                                                 .step = result_.steps,
+                                                 .loss = result_.loss,
+                                                 .evaluation = evaluation});
+}
+
+void TrainingRun::log_epoch(std::int64_t epoch, double rate, double seconds,
+                            const NamedValues& evaluation) {
+  Scalars record{.of = Scalars::Of::epoch,
+                 .epoch = epoch,
+                 .step = result_.steps,
+                 .values = {{"train/loss", result_.loss},
+                            {"train/lr", optimizer_.lr()},
+                            {"train/samples_per_second", rate},
+                            {"train/seconds", seconds}}};
+  for (const auto& [name, value] : evaluation) record.values.emplace_back("eval/" + name, value);
+  state_.each_logger([&](Logger& logger) { logger.scalars(record); });
+}
+
+void TrainingRun::finish() {
+  if (kept_ && best_.value()) {
+    kept_->restore();
+  } else if (ema_) {
+    ema_->swap();
+  }
+  result_.samples_per_second = static_cast<double>(result_.samples) / result_.seconds;
+  RunEnd end{.reason = result_.reason,
+             .epochs = result_.epochs,
+             .steps = result_.steps,
+             .values = {{"train/loss", result_.loss},
+                        {"train/samples_per_second", result_.samples_per_second}}};
+  for (const auto& [name, value] : result_.evaluation) {
+    end.values.emplace_back("eval/" + name, value);
+  }
+  state_.each_logger([&](Logger& logger) { logger.end(end); });
+  state_.wrapped->train(false);  // equal buffers on all ranks, for whoever saves the model
+}
+
+}  // namespace yoke::train

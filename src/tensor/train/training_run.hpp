@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "step_loop.hpp"
+#include "trainer_state.hpp"
+#include "weights_copy.hpp"
+#include "yoke/optim/exponential_moving_average.hpp"
+
+namespace yoke::train {
+
+// One call of Trainer::fit(): epochs, evaluations between them, and which weights are left at the
+// end.
+class TrainingRun {
+ public:
+  // Evaluates the weights that the model holds; empty: there is nothing to evaluate on.
+  using Evaluate = std::function<NamedValues()>;
+
+  TrainingRun(TrainerState& state, data::DataLoader& loader, optim::Optimizer& optimizer,
+              Evaluate evaluate);
+
+  [[nodiscard]] TrainResult run();
+
+ private:
+  void begin();
+  [[nodiscard]] bool close_epoch(std::int64_t epoch, const StepLoop::Epoch& done);
+  [[nodiscard]] bool ended(const char* reason);
+  [[nodiscard]] NamedValues evaluate_kept();
+  [[nodiscard]] bool asked_to_stop(std::int64_t epoch, const NamedValues& evaluation) const;
+  void log_epoch(std::int64_t epoch, double rate, double seconds, const NamedValues& evaluation);
+  void finish();
+
+  TrainerState& state_;
+  const TrainerOptions& options_;
+  data::DataLoader& loader_;
+  optim::Optimizer& optimizer_;
+  Evaluate evaluate_;
+
+  TrainResult result_;
+  Best best_;
+  std::optional<optim::ExponentialMovingAverage> ema_;
+  std::optional<WeightsCopy> kept_;
+  StepLoop loop_;
+};
+
+}  // namespace yoke::train
