@@ -88,14 +88,31 @@ TEST_F(Train, PipeGetsPlainLines) {
                                 HasSubstr("/a/state_dict.pt\n")));
 }
 
-TEST_F(Train, TerminalGetsABar) {
-  std::string line = binary_dir() + "/bin/yoke";
-  for (const std::string& word : words("a")) line += " '" + word + "'";
+/// The same words on a terminal; what it shows comes back.
+class OnTerminal : public Train {
+ protected:
+  ChildResult on_terminal(const std::vector<std::string>& all) {
+    std::string line = binary_dir() + "/bin/yoke";
+    for (const std::string& word : all) line += " '" + word + "'";
+    return run("script", {"--quiet", "--return", "--command", line, "/dev/null"});
+  }
+};
 
-  const ChildResult result = run("script", {"--quiet", "--return", "--command", line, "/dev/null"});
+TEST_F(OnTerminal, RunShowsABar) {
+  const ChildResult result = on_terminal(words("a"));
 
   ASSERT_EQ(result.exit_code, 0) << result.out;
   EXPECT_THAT(result.out, AllOf(HasSubstr("\r\x1b[Kepoch 1/2 ["), HasSubstr("epoch 2/2  loss ")));
+}
+
+TEST_F(OnTerminal, BarIsGoneBeforeAnError) {
+  const ChildResult result = on_terminal(words("a", {"--lr", "1e30"}));
+
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("\r\x1b[Kepoch 1/2 ["), HasSubstr("the loss is ")));
+  // What follows the last drawn bar is its erasure, not somebody's words.
+  const std::string rest = result.out.substr(result.out.rfind("epoch 1/2 ["));
+  EXPECT_LT(rest.find("\r\x1b[K"), rest.find("warning: ")) << rest;
 }
 
 TEST_F(Train, InstalledCopyRunsWhereverItWasMoved) {

@@ -8,12 +8,17 @@
 #include <system_error>
 #include <utility>
 
+#include <ATen/Parallel.h>
 #include <torch/version.h>
 
 #include "yoke/comm/world.hpp"
 #include "yoke/core/error.hpp"
 
 namespace yoke::train {
+
+void use_threads(const settings::TrainSettings& values) {
+  if (values.threads > 0) at::set_num_threads(values.threads);
+}
 
 at::Device home_device(comm::World& world, const settings::TrainSettings& values) {
   const at::Device own = world.device();

@@ -10,6 +10,9 @@
 
 namespace yoke::train {
 
+// --threads, also where OpenMP was there before its variable.
+void use_threads(const settings::TrainSettings& values);
+
 // The device on which a rank's model and batches lie: its own, but for DataParallel the first of
 // --device-ids.
 [[nodiscard]] at::Device home_device(comm::World& world, const settings::TrainSettings& values);

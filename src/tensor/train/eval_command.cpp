@@ -43,6 +43,7 @@ std::string summary_of(const Json& result) {
 
 void evaluate_on_rank(comm::World& world, const start::Request& request, const ModelSet& models) {
   const settings::TrainSettings& values = request.values;
+  use_threads(values);
   const start::DataSource source = start::find_evaluation_data(values);
   const auto images = evaluation_data(source);
   data::DataLoader loader =

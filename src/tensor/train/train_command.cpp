@@ -82,18 +82,34 @@ std::size_t terminal_columns() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-/// The bar or the lines of rank 0, with all other words above it.
-std::shared_ptr<Progress> show_progress() {
-  const auto write = [](std::string_view text) {
+/// The bar or the lines of rank 0, with all other words above it. At the end, of an error too, the
+/// bar is taken away and the console put back.
+class ShownProgress {
+ public:
+  ShownProgress()
+      : progress_(std::make_shared<Progress>(
+            write_to_stderr, ProgressOptions{.terminal = ::isatty(STDERR_FILENO) == 1,
+                                             .columns = terminal_columns()})),
+        before_(core::attach(nullptr)) {
+    core::attach(progress_->console(before_));
+  }
+  ~ShownProgress() { core::attach(before_); }
+  ShownProgress(const ShownProgress&) = delete;
+  ShownProgress& operator=(const ShownProgress&) = delete;
+
+  void follow(TrainerOptions& options) const {
+    options.loggers.push_back(progress_);
+    options.on_step = [progress = progress_](const StepReport& report) { progress->step(report); };
+  }
+
+ private:
+  static void write_to_stderr(std::string_view text) {
     [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
-  };
-  auto progress = std::make_shared<Progress>(
-      write,
-      ProgressOptions{.terminal = ::isatty(STDERR_FILENO) == 1, .columns = terminal_columns()});
-  auto console = core::attach(nullptr);
-  core::attach(progress->console(std::move(console)));
-  return progress;
-}
+  }
+
+  std::shared_ptr<Progress> progress_;
+  std::shared_ptr<core::Console> before_;
+};
 
 std::vector<std::shared_ptr<Logger>> loggers_in(const fs::path& folder) {
   return {json_logger(folder / RunFiles::kLog), csv_logger(folder / RunFiles::kMetrics),
@@ -179,6 +195,7 @@ void save(const TrainResult& fit, const settings::TrainSettings& values, comm::W
 void train_on_rank(comm::World& world, const start::Request& request, const ModelSet& models,
                    const core::EnvironmentMap& variables) {
   const settings::TrainSettings& values = request.values;
+  use_threads(values);
   if (world.is_main() && !start::is_open(values.out, variables)) start::open_run_folder(request);
   const start::DataSource source = start::find_training_data(values);
   const ImageData images = training_data(source);
@@ -189,12 +206,10 @@ void train_on_rank(comm::World& world, const start::Request& request, const Mode
   const models::InputOptions input = input_options(*images.training, source.num_classes);
   AnyModule model = model_to_train(values, models, input, home_device(world, values));
   TrainerOptions options = options_for(values, training);
-  std::shared_ptr<Progress> progress;
+  std::optional<ShownProgress> progress;
   if (world.is_main()) {
     options.loggers = loggers_in(values.out);
-    progress = show_progress();
-    options.loggers.push_back(progress);
-    options.on_step = [progress](const StepReport& report) { progress->step(report); };
+    progress.emplace().follow(options);
     if (values.keep_best) {
       options.on_best = [&] {
         checkpoint::save_state_dict(values.out / RunFiles::kBest, checkpoint::state_dict(*model));
