@@ -1,5 +1,5 @@
-// Activation recomputation inside a wrapped model: parameters get their gradients in several parts, from nested
-// backward passes, and must be averaged whole and once.
+// Activation recomputation inside a wrapped model: parameters get their gradients in several parts,
+// from nested backward passes, and must be averaged whole and once.
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -78,8 +78,8 @@ TEST(Recomputation, OfTheWholeModelAveragesOnce) {
       model->zero_grad();
       kept->zero_grad();
 
-      const at::Tensor out =
-          nn::checkpoint([&](const at::Tensor& x) { return parallel(x); }, rows(world.rank(), step));
+      const at::Tensor out = nn::checkpoint([&](const at::Tensor& x) { return parallel(x); },
+                                            rows(world.rank(), step));
       out.sum().backward();
       without(rows(world.rank(), step)).sum().backward();
 
