@@ -168,6 +168,7 @@ class Actor {
   static void die_of(int signal) {
     const rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
+    ::signal(signal, SIG_DFL);  // a sanitizer's handler would make an exit of it
     ::raise(signal);
   }
 
