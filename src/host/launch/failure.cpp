@@ -106,13 +106,15 @@ Json to_json(const Failure& failure) {
 Json to_error_file(const Failure& failure) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  const auto exact = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
   const Json extra{{"py_callstack", failure.message}, {"timestamp", std::to_string(seconds)}};
   return Json{{"message", {{"message", failure.message}, {"extraInfo", extra}, {"errorCode", 1}}},
               {"code", failure.code},
               {"error", failure.message},
               {"hint", failure.hint},
               {"rank", failure.rank},
-              {"host", failure.host}};
+              {"host", failure.host},
+              {"time_ns", exact}};
 }
 
 Failure failure_of(const std::exception& error, const core::EnvironmentMap& variables) {
@@ -206,6 +208,8 @@ std::optional<Failure> read_error_file(const std::filesystem::path& path) try {
         message.is_string() ? message.get<std::string>() : string_at(message, "message");
   }
   if (failure.message.empty()) return std::nullopt;
+  if (const auto time = whole.find("time_ns"); time != whole.end() && time->is_number_integer())
+    failure.time_ns = time->get<std::int64_t>();
   return failure;
 } catch (const Error&) {
   return std::nullopt;  // the rank left none

@@ -33,6 +33,13 @@ int exit_code_of(const Outcome& outcome, int signal) {
   return signal != 0 ? 128 + signal : 0;
 }
 
+/// When the file was last written, since 1970; as coarse as the kernel's clock tick (1 to 10 ms).
+std::optional<std::int64_t> changed_ns(const std::filesystem::path& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  return std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
 }  // namespace
 
 double JobRecord::seconds_at(std::int64_t time_ns) const {
@@ -56,12 +63,9 @@ std::optional<Failure> failure_of(const JobRecord& record, const JobFacts& job, 
   failure->host = record.host;
   failure->exit_code = end.exit_code;
   failure->signal = end.signal;
-  failure->seconds = record.seconds_at(end.time_ns);
-  struct stat info{};
-  if (has_words && ::stat(path.c_str(), &info) == 0) {
-    failure->seconds =
-        record.seconds_at(std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec);
-  }
+  if (failure->time_ns == 0)
+    failure->time_ns = has_words ? changed_ns(path).value_or(end.time_ns) : end.time_ns;
+  failure->seconds = record.seconds_at(failure->time_ns);
   return failure;
 }
 

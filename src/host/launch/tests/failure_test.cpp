@@ -128,6 +128,7 @@ TEST_F(ErrorFile, HoldsWhatTorchrunReadsAndWhatWeRead) {
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, "io");
   EXPECT_EQ(failure->hint, "free space there");
+  EXPECT_GT(failure->time_ns, 1'700'000'000'000'000'000);
 }
 
 TEST_F(ErrorFile, TheFirstErrorStays) {

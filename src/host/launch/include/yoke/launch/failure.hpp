@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -20,6 +21,7 @@ struct Failure {
   std::string message{};  ///< the rank's own words; empty if it left none
   std::string hint{};
   double seconds{0.0};      ///< from the start of the ranks to the error
+  std::int64_t time_ns{0};  ///< since 1970, when the rank wrote its words; 0: it did not say
   std::string last_step{};  ///< where its telemetry stood: "after step 12, in all-reduce #3 (1.0
                             ///< MiB)"; empty if it wrote none
 };
