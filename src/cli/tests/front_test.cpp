@@ -16,6 +16,7 @@
 #include "yoke/core/environment.hpp"
 #include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/device/host.hpp"
 
 namespace yoke::cli {
 namespace {
@@ -127,14 +128,14 @@ TEST(Launch, B024GpuWithoutAGpuIsExitThree) {
 TEST(Launch, B024AutoWithoutAGpuTakesTheCoresAndSaysSo) {
   const ChildResult result = yoke({"launch", "--nproc-per-node", "auto", "echo", "rank"});
 
-  EXPECT_EQ(count_of("rank\n", result.out), static_cast<std::size_t>(core::usable_cores()));
+  EXPECT_EQ(count_of("rank\n", result.out), static_cast<std::size_t>(device::usable_cores()));
   EXPECT_THAT(result.err, HasSubstr("one rank per core"));
 }
 
 TEST(Launch, B025ThreadsAreSharedOutWithOneNoticeThatAValueOfTheUsersSilences) {
   const std::vector<std::string> two{"launch", "--ranks", "2",
                                      "sh",     "-c",      "echo threads=$OMP_NUM_THREADS."};
-  const int share = std::max(1, core::usable_cores() / 2);
+  const int share = std::max(1, device::usable_cores() / 2);
 
   const ChildResult unset = yoke(two);
   const ChildResult three = yoke(two, {{"OMP_NUM_THREADS", "3"}});

@@ -1,6 +1,5 @@
 #include "yoke/core/process.hpp"
 
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,71 +60,6 @@ std::vector<pid_t> all_processes() {
   return pids;
 }
 
-/// The first line of a control file, or nothing where there is no such controller.
-std::string control_value(const fs::path& path) try {
-  return std::string(trimmed(read_file(path)));
-} catch (const Error&) {
-  return {};
-}
-
-/// Processors' worth of time that control groups leave us; nothing without a limit.
-std::optional<double> quota_of(const std::string& quota_text, const std::string& period_text) {
-  const auto quota = parse_integer(quota_text);
-  const auto period = parse_integer(period_text);
-  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
-  return static_cast<double>(*quota) / static_cast<double>(*period);
-}
-
-/// Our group's folder below `root`, then its parents up to `root`: each may set a limit.
-template <class Visit>
-void visit_groups(const fs::path& root, const std::string& group, Visit visit) {
-  fs::path folder = root / fs::path(group).relative_path();
-  while (folder.string().size() >= root.string().size()) {
-    visit(folder);
-    if (folder == root) break;
-    folder = folder.parent_path();
-  }
-}
-
-std::optional<double> control_group_cores() {
-  std::optional<double> least;
-  const auto take = [&](std::optional<double> cores) {
-    if (cores && (!least || *cores < *least)) least = cores;
-  };
-  for (const std::string& line : split(control_value("/proc/self/cgroup"), '\n')) {
-    const std::vector<std::string> fields = split(line, ':');  // number:controllers:group
-    if (fields.size() < 3) continue;
-    const std::vector<std::string> controllers = split(fields[1], ',');
-    if (fields[0] == "0" && fields[1].empty()) {
-      visit_groups("/sys/fs/cgroup", fields[2], [&](const fs::path& folder) {
-        const std::vector<std::string> parts = split(control_value(folder / "cpu.max"), ' ');
-        if (parts.size() == 2) take(quota_of(parts[0], parts[1]));
-      });
-    } else if (std::find(controllers.begin(), controllers.end(), "cpu") != controllers.end()) {
-      visit_groups("/sys/fs/cgroup/cpu", fields[2], [&](const fs::path& folder) {
-        take(quota_of(control_value(folder / "cpu.cfs_quota_us"),
-                      control_value(folder / "cpu.cfs_period_us")));
-      });
-    }
-  }
-  return least;
-}
-
-int affinity_cores() {
-  // The kernel refuses a mask shorter than its own, so grow it until it fits.
-  for (std::size_t processors = 1024; processors <= (std::size_t{1} << 20); processors *= 4) {
-    cpu_set_t* mask = CPU_ALLOC(processors);
-    if (mask == nullptr) break;
-    const std::size_t bytes = CPU_ALLOC_SIZE(processors);
-    const bool known = ::sched_getaffinity(0, bytes, mask) == 0;
-    const int count = known ? CPU_COUNT_S(bytes, mask) : 0;
-    CPU_FREE(mask);
-    if (known) return std::max(1, count);
-    if (errno != EINVAL) break;
-  }
-  return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
-}
-
 }  // namespace
 
 std::optional<ProcessId> identify(pid_t pid) {
@@ -181,15 +115,6 @@ bool send_signal(const ProcessId& process, int signal) noexcept try {
 std::string signal_name(int signal) {
   if (const char* name = ::sigabbrev_np(signal)) return text("SIG", name);
   return text("signal ", signal);
-}
-
-int usable_cores() {
-  const int allowed = affinity_cores();
-  const auto quota = control_group_cores();
-  if (!quota) return allowed;
-  const int paid =
-      static_cast<int>(*quota) + (*quota > static_cast<double>(static_cast<int>(*quota)) ? 1 : 0);
-  return std::clamp(paid, 1, allowed);
 }
 
 std::optional<std::string> find_program(const std::string& program,

@@ -4,6 +4,7 @@
 #include "yoke/core/error.hpp"
 #include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/device/host.hpp"
 #include "yoke/device/visible.hpp"
 
 namespace yoke::launch {
@@ -68,7 +69,7 @@ MachineResources machine_resources() {
   if (const auto filter = variables.find("CUDA_VISIBLE_DEVICES"); filter != variables.end()) {
     machine.gpu_filter = "CUDA_VISIBLE_DEVICES=" + filter->second;
   }
-  machine.cores = core::usable_cores();
+  machine.cores = device::usable_cores();
   return machine;
 }
 

@@ -44,6 +44,9 @@ core::EnvironmentMap rank_environment(core::EnvironmentMap base, const core::Env
   for (const char* stale : {"TORCHELASTIC_USE_AGENT_STORE", "YOKE_STORE_FD", "NODE_RANK"})
     base.erase(stale);
   base.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  // Gradients and activations are memory that malloc takes anew in every step: in pages of 2 MiB
+  // that costs a hundredth of the page faults. glibc 2.35 and newer; others do not look at it.
+  base.emplace("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
   for (const auto& part : {std::cref(set), std::cref(extra)}) {
     for (const auto& [name, value] : part.get()) base.insert_or_assign(name, value);
   }

@@ -11,7 +11,6 @@
 #include "yoke/core/console.hpp"
 #include "yoke/core/environment.hpp"
 #include "yoke/core/error.hpp"
-#include "yoke/core/network.hpp"
 #include "yoke/core/text.hpp"
 
 namespace yoke::launch {
@@ -68,13 +67,6 @@ void check_gpus(const core::RankFacts& facts, const core::EnvironmentMap& variab
 void check_placement(const core::RankFacts& facts, const core::EnvironmentMap& variables,
                      const SelfOptions& options) {
   if (facts.launcher == "yoke") return;  // it has looked itself
-  if (facts.node_count > 1) {
-    core::check_gloo_interface(variables, core::network_interfaces());
-    const std::string warning =
-        facts.local_rank == 0 ? core::loopback_warning(facts, variables, core::own_addresses())
-                              : "";
-    if (!warning.empty()) core::say(core::Level::warning, warning);
-  }
   check_gpus(facts, variables, options.machine());
   if (facts.rank == 0 && !facts.notice.empty()) core::say(core::Level::info, facts.notice);
 }

@@ -34,6 +34,7 @@
 #include "yoke/core/process.hpp"
 #include "yoke/core/telemetry_reader.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/device/host.hpp"
 #include "yoke/launch/start_time.hpp"
 
 namespace yoke::launch {
@@ -93,7 +94,7 @@ class Supervisor {
             store.socket.get(),
             scratch.path(),
             core::telemetry_root(base)};
-    const std::string notice = share_threads(base, options_.ranks, core::usable_cores());
+    const std::string notice = share_threads(base, options_.ranks, device::usable_cores());
     if (!notice.empty() && core::value_or(options_.extra, "OMP_NUM_THREADS").empty())
       say(Level::info, notice);
     open_relays();

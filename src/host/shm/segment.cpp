@@ -91,10 +91,6 @@ std::shared_ptr<Segment> Segment::create(std::size_t bytes, bool populate) {
   if (whole < static_cast<off_t>(bytes) || ::ftruncate(file.number(), whole) != 0) {
     throw Error(Code::io, core::text(what, ": ", reason(errno)));
   }
-  // Takes the memory now, not in the middle of a step.
-  if (populate && ::fallocate(file.number(), 0, 0, whole) != 0) {
-    throw Error(Code::io, core::text(what, ": ", reason(errno)));
-  }
   // Nobody who holds the descriptor can cut the file under our feet.
   ::fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 
@@ -102,6 +98,10 @@ std::shared_ptr<Segment> Segment::create(std::size_t bytes, bool populate) {
   segment->bytes_ = bytes;
   segment->nonce_ = random_nonce();
   segment->map(file.number(), populate, what);
+  // Takes the memory now, not in the middle of a step; what map() could not get is an error here.
+  if (populate && ::fallocate(file.number(), 0, 0, whole) != 0) {
+    throw Error(Code::io, core::text(what, ": ", reason(errno)));
+  }
   std::memcpy(segment->mapping_, segment->nonce_.data(), sizeof(Nonce));
   segment->descriptor_ = file.release();
 
@@ -140,10 +140,15 @@ std::shared_ptr<Segment> Segment::open(const SegmentAddress& address, bool popul
 }
 
 void Segment::map(int descriptor, bool populate, const std::string& what) {
-  void* const address = ::mmap(nullptr, kHeaderBytes + bytes_, PROT_READ | PROT_WRITE,
-                               MAP_SHARED | (populate ? MAP_POPULATE : 0), descriptor, 0);
+  const std::size_t whole = kHeaderBytes + bytes_;
+  void* const address = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (address == MAP_FAILED) throw Error(Code::io, core::text(what, ": ", reason(errno)));
   mapping_ = address;
+  // Pages of 2 MiB where the kernel gives them (shmem_enabled "advise", as Debian has it): a bucket
+  // is walked from end to end in every step. Before the pages are taken, or they are small ones.
+  ::madvise(address, whole, MADV_HUGEPAGE);
+  // Linux before 5.14 does not know this; there the pages come one by one.
+  if (populate) ::madvise(address, whole, MADV_POPULATE_WRITE);
 }
 
 Segment::~Segment() {

@@ -1,13 +1,10 @@
 #include "backends.hpp"
 
-#include <ifaddrs.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <set>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -20,6 +17,7 @@
 
 #include "c10d_group.hpp"
 #include "yoke/core/error.hpp"
+#include "yoke/core/network.hpp"
 #include "yoke/core/text.hpp"
 
 namespace yoke::comm {
@@ -37,35 +35,13 @@ std::string first_line(const std::exception& error) {
   return whole.substr(0, whole.find('\n'));
 }
 
-std::vector<std::string> network_interfaces() {
-  std::set<std::string> names;
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) == 0) {
-    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next)
-      names.insert(entry->ifa_name);
-    ::freeifaddrs(list);
-  }
-  return {names.begin(), names.end()};
-}
-
-// Refuses what people write by mistake: NCCL's exclusion lists, addresses, interfaces that are not
-// there (B035).
-void require_interface(const std::string& name) {
-  const std::vector<std::string> known = network_interfaces();
-  if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  throw Error(
-      Code::invalid_argument,
-      text("gloo interface \"", name, "\": this is not one of this host's network interfaces"),
-      text("give one interface name; this host has: ", core::joined(known)));
-}
-
 std::shared_ptr<::gloo::transport::Device> gloo_device(const BackendOptions& options) {
   std::string name = options.interface_name;
   if (const char* wanted = std::getenv("GLOO_SOCKET_IFNAME"); name.empty() && wanted != nullptr)
     name = wanted;
   if (!name.empty()) {
-    require_interface(name);
-    return c10d::ProcessGroupGloo::createDeviceForInterface(name);
+    core::check_gloo_interface({{"GLOO_SOCKET_IFNAME", name}}, core::network_interfaces());
+    return c10d::ProcessGroupGloo::createDeviceForInterface(core::split(name, ',').front());
   }
   if (options.one_host) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
   return c10d::ProcessGroupGloo::createDefaultDevice();

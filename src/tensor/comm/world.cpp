@@ -10,9 +10,11 @@
 
 #include "backends.hpp"
 #include "yoke/comm/device.hpp"
+#include "yoke/core/console.hpp"
 #include "yoke/core/environment.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/files.hpp"
+#include "yoke/core/network.hpp"
 #include "yoke/core/telemetry.hpp"
 #include "yoke/core/text.hpp"
 
@@ -118,6 +120,20 @@ void require_unique(const c10::intrusive_ptr<c10d::Store>& store, const WorldOpt
   }
 }
 
+// Said before the ranks wait for one another.
+void warn_of_loopback(const core::RankFacts& facts, const core::EnvironmentMap& environment) {
+  if (facts.local_rank != 0 || facts.launcher == "yoke") return;
+  const std::string warning = core::loopback_warning(facts, environment, core::own_addresses());
+  if (!warning.empty()) core::say(core::Level::warning, warning);
+}
+
+// The name under which all ranks of a job keep their telemetry. Ranks that somebody started by
+// hand share at least the port.
+std::string telemetry_job(const WorldOptions& options) {
+  if (!options.job_id.empty()) return options.job_id;
+  return options.world_size > 1 ? text("port-", options.master_port) : text("pid-", ::getpid());
+}
+
 void require_own_cards(const WorldOptions& options, const std::vector<Member>& members,
                        at::Device device) {
   if (!device.is_cuda()) return;
@@ -176,7 +192,9 @@ WorldOptions World::options_from(const core::RankFacts& facts) {
 
 World World::from_environment() {
   const core::EnvironmentMap environment = core::environment();
-  WorldOptions options = options_from(core::rank_facts(environment));
+  const core::RankFacts facts = core::rank_facts(environment);
+  warn_of_loopback(facts, environment);
+  WorldOptions options = options_from(facts);
   const auto value = [&](const char* name) {
     const auto found = environment.find(name);
     return found == environment.end() ? std::string() : found->second;
@@ -206,13 +224,12 @@ World World::join(const WorldOptions& options) {
   set_current_device(state->device);
   state->telemetry = std::make_unique<core::TelemetryWriter>(
       core::telemetry_root(core::environment()),
-      core::TelemetryIdentity{
-          .job = options.job_id.empty() ? text("pid-", ::getpid()) : options.job_id,
-          .rank = options.rank,
-          .world_size = options.world_size,
-          .local_rank = options.local_rank,
-          .local_world_size = options.local_world_size,
-          .host = host_name()});
+      core::TelemetryIdentity{.job = telemetry_job(options),
+                              .rank = options.rank,
+                              .world_size = options.world_size,
+                              .local_rank = options.local_rank,
+                              .local_world_size = options.local_world_size,
+                              .host = host_name()});
   const Member me{host_name(), boot_id(), state->device.str(), ::getpid()};
   std::vector<Member> members{me};
   if (options.world_size > 1) {

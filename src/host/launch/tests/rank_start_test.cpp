@@ -129,6 +129,13 @@ TEST(RankEnvironment, AnOuterLaunchersStoreAndErrorFileAreNotPassedOn) {
   EXPECT_EQ(variables.at("A"), "b");
 }
 
+TEST(RankEnvironment, MallocTakesLargePagesUnlessTheUserSaid) {
+  const JobFacts job{.id = "j", .ranks = 2};
+
+  EXPECT_EQ(rank_environment({}, {}, job, 0).at("GLIBC_TUNABLES"), "glibc.malloc.hugetlb=1");
+  EXPECT_EQ(rank_environment({{"GLIBC_TUNABLES", ""}}, {}, job, 0).at("GLIBC_TUNABLES"), "");
+}
+
 TEST(Threads, B025AreSharedOutWithOneNoticeUnlessTheUserSaid) {
   core::EnvironmentMap unset;
   core::EnvironmentMap three{{"OMP_NUM_THREADS", "3"}};

@@ -37,10 +37,6 @@ bool send_signal(const ProcessId& process, int signal) noexcept;
 /// "SIGSEGV"; "signal 99" for a number without a name.
 [[nodiscard]] std::string signal_name(int signal);
 
-/// Processors that this process may use: its affinity mask, and the CPU quota of its control group
-/// rounded up. At least 1.
-[[nodiscard]] int usable_cores();
-
 struct ChildOptions {
   std::vector<std::string> command;  ///< the program (looked for in PATH) and its arguments
   std::optional<EnvironmentMap> variables{};  ///< the parent's if absent

@@ -21,11 +21,10 @@ struct SelfOptions {
 ///
 ///   if (const auto exit_code = launch::run_self(argc, argv)) return *exit_code;
 ///
-/// Says, in a rank of another launcher, what that one may have got wrong: GPUs that stay unused,
-///   an address that no other machine reaches.
+/// Says, in a rank of another launcher, which GPUs stay unused.
 /// Starts no CUDA and no thread.
 /// Errors: as supervise() and rank_count(); invalid_argument from rank_facts() and
-///   check_gloo_interface(); unsupported where a Slurm task or a pod, one of several, sees more
+///   unsupported where a Slurm task or a pod, one of several, sees more
 ///   GPUs than it was given ranks.
 [[nodiscard]] std::optional<int> run_self(int argc, char** argv, SelfOptions options = {});
 
