@@ -38,7 +38,7 @@ struct Child {
     world_options.world_size = world_options.local_world_size = size;
     world_options.master_port = port.number();
     if (rank == 0) world_options.store_descriptor = port.descriptor();
-    world_options.device = at::kCPU;
+    if (!options.on_cards) world_options.device = at::kCPU;
     world_options.timeout = options.timeout;
     World world = World::join(world_options);
     outcome = rank_main(world);

@@ -83,11 +83,13 @@ class Sgd {
   double momentum_;
 };
 
-inline std::vector<at::Tensor> train_alone(const Setting& setting) {
+inline std::vector<at::Tensor> train_alone(const Setting& setting, at::Device device = at::kCPU) {
   auto net = fresh_net(setting.dtype);
+  net->to(device);
   Sgd optimizer(net->parameters(), setting.momentum);
   for (int step = 0; step < kSteps; ++step) {
-    at::cross_entropy_loss(net->forward(images(step, setting.dtype)), labels(step)).backward();
+    const at::Tensor batch = images(step, setting.dtype).to(device);
+    at::cross_entropy_loss(net->forward(batch), labels(step).to(device)).backward();
     optimizer.step();
   }
   return net->parameters();
@@ -96,13 +98,17 @@ inline std::vector<at::Tensor> train_alone(const Setting& setting) {
 /// This rank's part of the same training; buckets so small that there are many.
 inline std::vector<at::Tensor> train_rank(comm::World& world, const Setting& setting) {
   auto net = fresh_net(setting.dtype);
+  net->to(world.device());
   DistributedDataParallel parallel(net, world, {.first_bucket_bytes = 256, .bucket_bytes = 1024});
   Sgd optimizer(parallel.parameters(), setting.momentum);
   const std::int64_t begin = kBatch * world.rank() / world.size();
   const std::int64_t end = kBatch * (world.rank() + 1) / world.size();
   for (int step = 0; step < kSteps; ++step) {
-    const at::Tensor mine = images(step, setting.dtype).narrow(0, begin, end - begin);
-    at::cross_entropy_loss(parallel(mine), labels(step).narrow(0, begin, end - begin)).backward();
+    const auto mine = [&](const at::Tensor& whole) {
+      return whole.narrow(0, begin, end - begin).to(world.device());
+    };
+    at::cross_entropy_loss(parallel(mine(images(step, setting.dtype))), mine(labels(step)))
+        .backward();
     optimizer.step();
   }
   return net->parameters();

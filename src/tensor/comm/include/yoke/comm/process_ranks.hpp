@@ -12,11 +12,12 @@ namespace yoke::comm {
 struct ProcessRanksOptions {
   std::string backend = "auto";
   std::chrono::milliseconds timeout{60'000};  ///< for each collective
+  bool on_cards = false;  ///< rank r on card r; the caller must not have touched a card
 };
 
-/// Runs `rank_main` in `size` forked processes of this host, each with a World of its own on the
-/// CPU. For tests that need real processes. What a rank returns, or the text of what it throws,
-/// comes back, "" for all well; a rank that died is "died by signal N" or "exited with N".
+/// Runs `rank_main` in `size` forked processes of this host, each with a World of its own. For
+/// tests that need real processes. What a rank returns, or the text of what it throws, comes back,
+/// "" for all well; a rank that died is "died by signal N" or "exited with N".
 ///
 /// Threads: the caller must not have run parallel work of torch before: a forked child has none of
 /// its threads.
