@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <ATen/Functions.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_foreach_copy.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
@@ -173,7 +174,12 @@ bool copy_plainly(const at::Tensor& to, const at::Tensor& from) {
 
 void copy_all(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
   if (to.empty()) return;
-  if (to.size() > 1 && !to[0].is_cpu()) return at::_foreach_copy_(to, from);
+  if (to.size() > 1 && !to[0].is_cpu()) {
+    // Nothing here is differentiated, and autograd's look at each of them takes longer than the
+    // launches.
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    return at::_foreach_copy_(to, from);
+  }
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (!copy_plainly(to[i], from[i])) to[i].copy_(from[i]);
   }
