@@ -4,16 +4,19 @@
 //   yoke launch --ranks 2 -- libexec/yoke/yoke-bench-step --model mlp --batch 8 --steps 200
 //   --parallel ddp
 //
-// Rank 0 prints one JSON object: median step in ms, images/s over all ranks, wall clock of the
-// first step's end, peak memory, and the loss after the last step, by which bench/run checks that
-// rivals compute the same thing.
+// Rank 0 prints one JSON object: median step in ms (of the first way to train; in_turn_ms holds
+// all), wall clock of the first step's end, peak memory, and the loss after the last step, by which
+// bench/run checks that rivals compute the same thing.
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/Functions.h>
@@ -35,12 +38,11 @@ using Model = std::shared_ptr<yoke::models::ImageClassifier>;
 
 struct Settings {
   std::string model = "mlp";
-  std::string parallel = "ddp";  // ddp, dp, none
+  std::string parallel = "ddp";  // ddp, dp, none; several between commas are timed in turn
   std::string precision = "fp32";
   std::int64_t batch = 64;
   int steps = 100;
   int warmup = 10;
-  int rounds = 1;  // timed blocks; each gives one median
 };
 
 Settings parse(int argc, char** argv) {
@@ -59,7 +61,6 @@ Settings parse(int argc, char** argv) {
   settings.batch = integer("--batch", settings.batch);
   settings.steps = static_cast<int>(integer("--steps", settings.steps));
   settings.warmup = static_cast<int>(integer("--warmup", settings.warmup));
-  settings.rounds = static_cast<int>(integer("--rounds", settings.rounds));
   return settings;
 }
 
@@ -120,82 +121,120 @@ class Autocast {
   at::DeviceType type_;
 };
 
-struct Timing {
-  std::vector<double> medians_ms;
-  long long first_step_ns = 0;  // wall clock at the end of the first step
-  double loss = 0;
-  std::size_t parameter_bytes = 0;
+// One way to train: its own model, wrapper and optimizer, on data that all share.
+class Contender {
+ public:
+  Contender(std::string parallel, const Settings& settings, yoke::World& world,
+            const Inputs& inputs)
+      : name_(std::move(parallel)), settings_(settings), world_(world), inputs_(inputs) {
+    const bool small = settings.model == "mlp" || settings.model == "small-cnn";
+    model_ = yoke::models::make(settings.model,
+                                {.num_classes = small ? 10 : 1000, .in_channels = small ? 1 : 3});
+    fill_parameters(*model_);
+    model_->to(world.device());
+    if (!small) yoke::models::to_channels_last(*model_);
+    optimizer_.emplace(model_->named_parameters(),
+                       yoke::optim::SGDOptions{.lr = 0.001, .momentum = 0.9});
+    if (name_ == "ddp") distributed_.emplace(model_, world);
+    if (name_ == "dp") replicated_.emplace(model_, data_parallel_options(world.device()));
+  }
+
+  void step() {
+    optimizer_->zero_grad();
+    {
+      const Autocast autocast(settings_.precision == "bf16", world_.device());
+      loss_ = at::cross_entropy_loss(forward(inputs_.images), inputs_.labels);
+    }
+    loss_.backward();
+    optimizer_->step();
+  }
+
+  // Seconds for `count` steps with nothing left to do.
+  double time(int count) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < count; ++i) step();
+    yoke::comm::synchronize(world_.device());
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] double loss() const { return loss_.item<double>(); }
+  [[nodiscard]] std::size_t parameter_bytes() const {
+    std::size_t bytes = 0;
+    for (const at::Tensor& parameter : model_->parameters()) bytes += parameter.nbytes();
+    return bytes;
+  }
+
+ private:
+  static yoke::parallel::DataParallelOptions data_parallel_options(at::Device device) {
+    yoke::parallel::DataParallelOptions options;
+    if (device.is_cuda()) options.device_ids = {0};
+    return options;
+  }
+
+  at::Tensor forward(const at::Tensor& x) {
+    if (distributed_) return (*distributed_)(x);
+    if (replicated_) return (*replicated_)(x);
+    return model_->forward(x);
+  }
+
+  std::string name_;
+  const Settings& settings_;
+  yoke::World& world_;
+  const Inputs& inputs_;
+  Model model_;
+  std::optional<yoke::optim::SGD> optimizer_;
+  std::optional<yoke::DistributedDataParallel<Model>> distributed_;
+  std::optional<yoke::DataParallel<Model>> replicated_;
+  at::Tensor loss_;
 };
 
-template <class Forward>
-Timing time_steps(const Settings& settings, yoke::World& world, yoke::optim::SGD& optimizer,
-                  Forward forward) {
-  const Inputs inputs = make_inputs(settings, world);
-  at::Tensor loss;
-  const auto step = [&] {
-    optimizer.zero_grad();
-    {
-      const Autocast autocast(settings.precision == "bf16", world.device());
-      loss = at::cross_entropy_loss(forward(inputs.images), inputs.labels);
-    }
-    loss.backward();
-    optimizer.step();
-  };
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+struct Timing {
+  std::vector<std::vector<double>> block_ms;  // [contender][block]: ms a step
+  long long first_step_ns = 0;                // wall clock at the end of the first step
+};
+
+// Blocks of all contenders in turn: what slows the machine for a while slows each of them.
+Timing time_in_turn(const Settings& settings, yoke::World& world,
+                    std::vector<std::unique_ptr<Contender>>& contenders) {
   Timing timing;
-  step();
-  yoke::comm::synchronize(world.device());
+  contenders[0]->time(1);
   timing.first_step_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                              std::chrono::system_clock::now().time_since_epoch())
                              .count();
-  for (int i = 1; i < settings.warmup; ++i) step();
-  yoke::comm::synchronize(world.device());
-  for (int round = 0; round < settings.rounds; ++round) {
-    std::vector<double> times;
-    // On a card a block of ten is timed whole: a wait after each step would hide the queue that
-    // real training has.
-    const int block = world.device().is_cuda() ? 10 : 1;
-    for (int done = 0; done < settings.steps; done += block) {
-      const auto begin = Clock::now();
-      for (int i = 0; i < block; ++i) step();
-      yoke::comm::synchronize(world.device());
-      times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count() /
-                      block);
-    }
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
-                     times.end());
-    timing.medians_ms.push_back(times[times.size() / 2]);
+  for (const auto& contender : contenders) contender->time(settings.warmup - 1);
+  // On a card a block of ten is timed whole: a wait after each step would hide the queue that real
+  // training has.
+  const int block = world.device().is_cuda() ? 10 : 1;
+  timing.block_ms.resize(contenders.size());
+  for (int done = 0; done < settings.steps; done += block) {
+    for (std::size_t i = 0; i < contenders.size(); ++i)
+      timing.block_ms[i].push_back(contenders[i]->time(block) * 1000.0 / block);
   }
-  timing.loss = loss.item<double>();
   return timing;
 }
 
-Timing run(const Settings& settings, yoke::World& world) {
-  const bool small = settings.model == "mlp" || settings.model == "small-cnn";
-  Model model = yoke::models::make(
-      settings.model, {.num_classes = small ? 10 : 1000, .in_channels = small ? 1 : 3});
-  fill_parameters(*model);
-  model->to(world.device());
-  if (!small) yoke::models::to_channels_last(*model);
-  std::size_t parameter_bytes = 0;
-  for (const at::Tensor& parameter : model->parameters()) parameter_bytes += parameter.nbytes();
-  yoke::optim::SGD optimizer(model->named_parameters(), {.lr = 0.001, .momentum = 0.9});
-  Timing timing;
-  if (settings.parallel == "ddp") {
-    yoke::DistributedDataParallel parallel(model, world);
-    timing =
-        time_steps(settings, world, optimizer, [&](const at::Tensor& x) { return parallel(x); });
-  } else if (settings.parallel == "dp") {
-    yoke::parallel::DataParallelOptions options;
-    if (world.device().is_cuda()) options.device_ids = {0};
-    yoke::DataParallel parallel(model, options);
-    timing =
-        time_steps(settings, world, optimizer, [&](const at::Tensor& x) { return parallel(x); });
-  } else {
-    timing = time_steps(settings, world, optimizer,
-                        [&](const at::Tensor& x) { return model->forward(x); });
+std::string result_line(const Settings& settings, yoke::World& world,
+                        const std::vector<std::unique_ptr<Contender>>& contenders,
+                        const Timing& timing) {
+  std::string in_turn;
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    in_turn += yoke::core::text(i == 0 ? "" : ", ", "\"", contenders[i]->name(),
+                                "\": ", median(timing.block_ms[i]));
   }
-  timing.parameter_bytes = parameter_bytes;
-  return timing;
+  const auto memory = yoke::comm::device_memory(world.device());
+  return yoke::core::text("{\"step_ms\": ", median(timing.block_ms[0]), ", \"in_turn_ms\": {",
+                          in_turn, "}, \"batch\": ", settings.batch, ", \"ranks\": ", world.size(),
+                          ", \"first_step_ns\": ", timing.first_step_ns,
+                          ", \"loss\": ", contenders[0]->loss(), ", \"peak_bytes\": ", memory.peak,
+                          ", \"parameter_bytes\": ", contenders[0]->parameter_bytes(),
+                          ", \"backend\": \"", world.group().backend(), "\"}");
 }
 
 }  // namespace
@@ -204,19 +243,12 @@ int main(int argc, char** argv) {
   try {
     const Settings settings = parse(argc, argv);
     yoke::World world = yoke::World::from_environment();
-    const Timing timing = run(settings, world);
-    const auto memory = yoke::comm::device_memory(world.device());
-    if (world.rank() == 0) {
-      std::string medians;
-      for (const double median : timing.medians_ms)
-        medians += yoke::core::text(medians.empty() ? "" : ", ", median);
-      std::printf(
-          "{\"step_ms\": [%s], \"batch\": %lld, \"ranks\": %d, \"first_step_ns\": %lld, \"loss\": "
-          "%.6f, \"peak_bytes\": %llu, \"parameter_bytes\": %zu, \"backend\": \"%s\"}\n",
-          medians.c_str(), static_cast<long long>(settings.batch), world.size(),
-          timing.first_step_ns, timing.loss, static_cast<unsigned long long>(memory.peak),
-          timing.parameter_bytes, world.group().backend().c_str());
-    }
+    const Inputs inputs = make_inputs(settings, world);
+    std::vector<std::unique_ptr<Contender>> contenders;
+    for (const std::string& name : yoke::core::split(settings.parallel, ','))
+      contenders.push_back(std::make_unique<Contender>(name, settings, world, inputs));
+    const Timing timing = time_in_turn(settings, world, contenders);
+    if (world.rank() == 0) std::puts(result_line(settings, world, contenders, timing).c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "yoke-bench-step: %s\n", error.what());
     return 1;

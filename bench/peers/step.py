@@ -61,7 +61,6 @@ def main():
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--warmup", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=1)
     args = parser.parse_args()
 
     rank = int(os.environ.get("RANK", 0))
@@ -114,19 +113,16 @@ def main():
     for _ in range(args.warmup - 1):
         step()
     wait()
-    medians = []
+    times = []
     block = 10 if cuda else 1
-    for _ in range(args.rounds):
-        times = []
-        for _ in range(0, args.steps, block):
-            begin = time.perf_counter()
-            for _ in range(block):
-                step()
-            wait()
-            times.append((time.perf_counter() - begin) * 1000 / block)
-        medians.append(statistics.median(times))
+    for _ in range(0, args.steps, block):
+        begin = time.perf_counter()
+        for _ in range(block):
+            step()
+        wait()
+        times.append((time.perf_counter() - begin) * 1000 / block)
     if rank == 0:
-        print(json.dumps({"step_ms": medians, "batch": args.batch, "ranks": world, "first_step_ns": first_step_ns,
+        print(json.dumps({"step_ms": statistics.median(times), "batch": args.batch, "ranks": world, "first_step_ns": first_step_ns,
                           "loss": round(loss.item(), 6),
                           "peak_bytes": torch.cuda.max_memory_allocated() if cuda else 0, "torch": torch.__version__}))
     if args.parallel == "ddp":
