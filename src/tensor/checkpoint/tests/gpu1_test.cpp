@@ -1,8 +1,6 @@
-#include <cstdio>
 #include <map>
 
 #include <gtest/gtest.h>
-#include <torch/cuda.h>
 
 #include "scratch.hpp"
 
@@ -37,12 +35,3 @@ TEST_F(CheckpointGpu, AModuleOnACardIsSavedTiedAndLoadedBackToTheCard) {
 
 }  // namespace
 }  // namespace yoke::checkpoint
-
-int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  if (!torch::cuda::is_available()) {
-    std::printf("no CUDA device here\n");
-    return 77;
-  }
-  return RUN_ALL_TESTS();
-}

@@ -3,7 +3,6 @@
 #include <cstdlib>
 
 #include "group_contract.hpp"
-#include "yoke/comm/device.hpp"
 
 namespace yoke::comm {
 namespace {
@@ -48,12 +47,3 @@ TEST(Nccl, NothingIsReadOfARankWithoutRows) {
 
 }  // namespace
 }  // namespace yoke::comm
-
-int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  if (yoke::comm::cuda_device_count() == 0) {
-    std::printf("skipped: torch sees no card\n");
-    return 77;
-  }
-  return RUN_ALL_TESTS();
-}

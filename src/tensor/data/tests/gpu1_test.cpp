@@ -1,11 +1,8 @@
 // Batches on a card beside the same ones on the host.
 
-#include <cstdio>
-
 #include <c10/core/StreamGuard.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/cuda.h>
 
 #include "batches.hpp"
 #include "errors.hpp"
@@ -131,12 +128,3 @@ TEST(OnACard, TheDeviceMayBeGivenWithoutANumber) {
 
 }  // namespace
 }  // namespace yoke::data
-
-int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  if (!torch::cuda::is_available()) {
-    std::printf("no CUDA device here\n");
-    return 77;
-  }
-  return RUN_ALL_TESTS();
-}

@@ -1,7 +1,4 @@
-#include <cstdio>
-
 #include <gtest/gtest.h>
-#include <torch/cuda.h>
 
 #include "yoke/models/layout.hpp"
 #include "yoke/models/resnet.hpp"
@@ -30,12 +27,3 @@ TEST(ModelsGpu, AChannelsLastCloneOnTheCardGivesTheScoresOfTheCpu) {
 
 }  // namespace
 }  // namespace yoke::models
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (!torch::cuda::is_available()) {
-    std::printf("no CUDA device here\n");
-    return 77;
-  }
-  return RUN_ALL_TESTS();
-}

@@ -1,8 +1,5 @@
-#include <cstdio>
-
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
-#include <torch/cuda.h>
 #include <torch/nn/modules/linear.h>
 
 #include "yoke/nn/checkpoint.hpp"
@@ -39,12 +36,3 @@ TEST(CheckpointGpu, DropoutOnTheCardIsTheSameUnderAutocastToo) {
 
 }  // namespace
 }  // namespace yoke::nn
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (!torch::cuda::is_available()) {
-    std::printf("no CUDA device here\n");
-    return 77;
-  }
-  return RUN_ALL_TESTS();
-}

@@ -1,9 +1,7 @@
-#include <cstdio>
 #include <memory>
 
 #include <c10/cuda/CUDAFunctions.h>
 #include <gtest/gtest.h>
-#include <torch/cuda.h>
 
 #include "yoke/optim/optim.hpp"
 
@@ -104,12 +102,3 @@ TEST(OptimGpu, ATrainingStepNeverWaitsForTheDevice) {
 
 }  // namespace
 }  // namespace yoke::optim
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (!torch::cuda::is_available()) {
-    std::printf("no CUDA device here\n");
-    return 77;
-  }
-  return RUN_ALL_TESTS();
-}

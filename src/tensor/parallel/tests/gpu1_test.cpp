@@ -1,7 +1,5 @@
 // The wrappers on one card: gradients equal to the bare module's, no wait of the host, memory.
 
-#include <cstdio>
-
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 #include <torch/nn/cloneable.h>
@@ -86,12 +84,3 @@ TEST(DataParallelOnACard, OneDeviceCallsTheModuleItself) {
 
 }  // namespace
 }  // namespace yoke::parallel
-
-int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  if (yoke::comm::cuda_device_count() == 0) {
-    std::printf("skipped: torch sees no card\n");
-    return 77;
-  }
-  return RUN_ALL_TESTS();
-}

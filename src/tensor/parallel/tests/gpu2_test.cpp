@@ -1,7 +1,5 @@
 // DataParallel over two cards against the module alone.
 
-#include <cstdio>
-
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 #include <torch/nn/cloneable.h>
@@ -9,7 +7,6 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
-#include "yoke/comm/device.hpp"
 #include "yoke/parallel/data_parallel.hpp"
 
 namespace yoke::parallel {
@@ -82,12 +79,3 @@ TEST(TwoCardsReport, ShowsMemoryOfBoth) {
 
 }  // namespace
 }  // namespace yoke::parallel
-
-int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  if (yoke::comm::cuda_device_count() < 2) {
-    std::printf("skipped: torch sees %d cards, two are needed\n", yoke::comm::cuda_device_count());
-    return 77;
-  }
-  return RUN_ALL_TESTS();
-}
