@@ -1,5 +1,7 @@
 // Against the driver of this machine.
 
+#include <cstdio>
+
 #include <gtest/gtest.h>
 
 #include "yoke/core/environment.hpp"
