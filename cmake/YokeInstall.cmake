@@ -4,6 +4,10 @@ include(CMakePackageConfigHelpers)
 
 get_property(rooms GLOBAL PROPERTY YOKE_ROOMS)
 foreach(room ${rooms})
+  get_target_property(kind yoke_${room} TYPE)
+  if(TARGET yoke_programs AND NOT kind STREQUAL INTERFACE_LIBRARY)
+    add_dependencies(yoke_programs yoke_${room})  # cmake --install needs them all
+  endif()
   install(TARGETS yoke_${room} EXPORT YokeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   get_target_property(source_folder yoke_${room} SOURCE_DIR)
   if(EXISTS ${source_folder}/include)

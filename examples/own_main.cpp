@@ -26,6 +26,5 @@ int main() try {
               model->weight.grad().item<double>());
   return 0;
 } catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+  return yoke::report(error);  // the launcher names the rank that failed first
 }

@@ -41,11 +41,40 @@ std::string library_folders(const fs::path& torch) {
   return core::joined(folders, ":");
 }
 
-fs::path torch_folder(const fs::path& build_facts, const core::EnvironmentMap& variables) {
+fs::path torch_folder(const core::Json& facts, const core::EnvironmentMap& variables) {
   const std::string chosen = core::value_or(variables, "YOKE_TORCH_DIR");
-  if (!chosen.empty()) return chosen;
-  const core::Json facts = core::parse_json(core::read_file(build_facts), build_facts.string());
-  return facts.value("torch_dir", "");
+  return chosen.empty() ? facts.value("torch_dir", "") : chosen;
+}
+
+/// "2.9" of a wheel's version.py or a LibTorch archive's build-version; empty where neither says.
+std::string minor_version(const std::string& text) {
+  const std::size_t begin = text.find_first_of("0123456789");
+  if (begin == std::string::npos) return {};
+  const std::size_t first_dot = text.find('.', begin);
+  const std::size_t second_dot = text.find('.', first_dot + 1);
+  return second_dot == std::string::npos ? std::string{} : text.substr(begin, second_dot - begin);
+}
+
+std::string minor_version_in(const fs::path& torch) {
+  std::error_code error;
+  const fs::path wheel = torch / "version.py";
+  const fs::path archive = torch / "build-version";
+  if (fs::exists(archive, error)) return minor_version(core::read_file(archive));
+  if (!fs::exists(wheel, error)) return {};
+  const std::string words = core::read_file(wheel);
+  const std::size_t at = words.find("__version__ =");
+  return at == std::string::npos ? std::string{} : minor_version(words.substr(at));
+}
+
+void require_fit(const core::Json& facts, const fs::path& torch) {
+  const std::string built = facts.value("torch", "");
+  const std::string here = minor_version_in(torch);
+  if (here.empty() || here == minor_version(built)) return;
+  throw Error(
+      Code::unsupported,
+      text("load torch ", here, " from ", torch.string(), ": this Yoke was built with torch ",
+           built, " (", facts.value("torch_dir", ""), ")"),
+      "set YOKE_TORCH_DIR to a torch of that version, or build Yoke against this one");
 }
 
 }  // namespace
@@ -61,13 +90,15 @@ TorchProgram find_torch_program(const std::string& name, const core::Environment
   }
   const fs::path build_facts = prefix / "share" / "yoke" / "build.json";
   if (!fs::exists(build_facts, error)) return program;
-  const fs::path torch = torch_folder(build_facts, variables);
+  const core::Json facts = core::parse_json(core::read_file(build_facts), build_facts.string());
+  const fs::path torch = torch_folder(facts, variables);
   if (!fs::exists(torch / "lib" / "libtorch_cpu.so", error)) {
     throw Error(
         Code::unsupported,
         text("load torch from ", torch.string(), ": no lib/libtorch_cpu.so there"),
         "set YOKE_TORCH_DIR to the folder `torch` of the wheel that this Yoke was built with");
   }
+  require_fit(facts, torch);
   const std::string before = core::value_or(variables, "LD_LIBRARY_PATH");
   program.extra["LD_LIBRARY_PATH"] = library_folders(torch) + (before.empty() ? "" : ":" + before);
   return program;

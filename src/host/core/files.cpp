@@ -128,6 +128,14 @@ void write_atomically(const fs::path& path, std::string_view bytes) {
   file.commit();
 }
 
+void make_private_folder(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    throw Error(Code::io, text("create folder ", folder.string(), ": ", reason(errno)));
+  struct stat info{};
+  if (::lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid())
+    throw Error(Code::io, text(folder.string(), " is not a folder of this user"));
+}
+
 fs::path cache_folder() {
   fs::path folder;
   if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg == '/') {
@@ -136,6 +144,7 @@ fs::path cache_folder() {
     folder = fs::path(home) / ".cache" / "yoke";
   } else {
     folder = text("/tmp/yoke-cache-", ::getuid());
+    make_private_folder(folder);
   }
   std::error_code error;
   fs::create_directories(folder, error);

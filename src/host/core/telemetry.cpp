@@ -17,6 +17,7 @@
 #include "telemetry_record.hpp"
 #include "yoke/core/console.hpp"
 #include "yoke/core/error.hpp"
+#include "yoke/core/files.hpp"
 #include "yoke/core/telemetry_reader.hpp"
 #include "yoke/core/text.hpp"
 
@@ -43,17 +44,6 @@ void put_text(std::array<char, size>& field, std::string_view text) {
   }
   field.fill('\0');
   std::copy_n(text.begin(), count, field.begin());
-}
-
-/// Makes the folder, for this user only. Another's folder of that name could be exchanged under us.
-void make_private_folder(const fs::path& folder) {
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw Error(Code::io, text("create folder ", folder.string(), ": ", reason(errno)));
-  }
-  struct stat info{};
-  if (::lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
-    throw Error(Code::io, text(folder.string(), " is not a folder of this user"));
-  }
 }
 
 void make_root(const fs::path& root) {

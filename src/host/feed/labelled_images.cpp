@@ -10,6 +10,13 @@
 #include "yoke/core/text.hpp"
 
 namespace yoke::feed {
+
+Normalise default_normalise(const std::filesystem::path& source) {
+  // Over the 60,000 training images; a test of room data computes them.
+  constexpr Normalise kFashionMnist{.mean = 0.2860F, .std = 0.3530F};
+  return source == "fashion-mnist" || source == kFashionMnistFolder ? kFashionMnist : Normalise{};
+}
+
 namespace {
 
 namespace fs = std::filesystem;

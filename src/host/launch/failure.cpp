@@ -169,7 +169,10 @@ std::string describe(const Failure& failure) {
     return text(who, ": ", ending(failure), " after ", seconds_text(failure.seconds), where, " / ",
                 hint_for_ending(failure));
   }
-  const std::string words = text(who, ": ", essence(failure.message));
+  std::string_view message = failure.message;
+  const std::string again = text("rank ", failure.rank, ": ");
+  if (message.starts_with(again)) message.remove_prefix(again.size());
+  const std::string words = text(who, ": ", essence(std::string(message)));
   return failure.hint.empty() ? words : text(words, " / ", failure.hint);
 }
 

@@ -14,14 +14,25 @@ namespace {
 
 bool ended_well(const RankEnd& end) { return end.ended && end.exit_code == 0 && end.signal == 0; }
 
-/// The signal that the rank ended by in good order: it exited with 128+n, or a signal that was
-/// passed on ended it. 0: none.
+bool every_rank_ended_with(const JobRecord& record, int exit_code) {
+  return std::all_of(record.ranks.begin(), record.ranks.end(), [&](const RankEnd& end) {
+    return end.ended && !end.stopped && end.exit_code == exit_code;
+  });
+}
+
+/// The signal that the rank ended by in good order: one that was passed on and ended it, or by
+/// which it exited with 128+n; or one of which all ranks had word from elsewhere. 0: none.
 int obeyed_signal(const JobRecord& record, const RankEnd& end) {
-  const auto& passed = record.passed_on;
-  if (end.signal != 0) {
-    return std::find(passed.begin(), passed.end(), end.signal) != passed.end() ? end.signal : 0;
+  const auto was_passed_on = [&](int signal) {
+    return std::find(record.passed_on.begin(), record.passed_on.end(), signal) !=
+           record.passed_on.end();
+  };
+  if (end.signal != 0) return was_passed_on(end.signal) ? end.signal : 0;
+  const int signal = end.exit_code - 128;
+  if (is_passed_on(signal) &&
+      (was_passed_on(signal) || every_rank_ended_with(record, end.exit_code))) {
+    return signal;
   }
-  if (end.exit_code > 128 && is_passed_on(end.exit_code - 128)) return end.exit_code - 128;
   return record.end_signal();  // a non-zero code after a signal that asks to end
 }
 

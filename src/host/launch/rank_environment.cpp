@@ -55,8 +55,14 @@ core::EnvironmentMap rank_environment(core::EnvironmentMap base, const core::Env
 
 int threads_per_rank(int cores, int ranks) { return std::max(1, cores / std::max(1, ranks)); }
 
+// "4", or "4,2" for nested regions. What OpenMP cannot read it leaves out, and takes every core.
+static bool counts_threads(const std::string& value) {
+  const auto threads = core::parse_integer(core::split(value, ',').front());
+  return threads && *threads > 0;
+}
+
 std::string share_threads(core::EnvironmentMap& base, int ranks, int cores) {
-  if (ranks < 2 || !core::value_or(base, "OMP_NUM_THREADS").empty()) return {};
+  if (ranks < 2 || counts_threads(core::value_or(base, "OMP_NUM_THREADS"))) return {};
   const int threads = threads_per_rank(cores, ranks);
   base["OMP_NUM_THREADS"] = std::to_string(threads);
   return text("OMP_NUM_THREADS=", threads, " for each of ", ranks, " ranks (", cores,

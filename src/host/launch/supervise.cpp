@@ -50,6 +50,8 @@ using Clock = std::chrono::steady_clock;
 // After the first failure the others may still tell why they fail, and a rank that lost contact may
 // have failed before the one that caused it: an orderly stop begins this much later.
 constexpr milliseconds kSettle{1'000};
+// The others of a rank that exited with 128+n may have had the same signal, and be saving.
+constexpr milliseconds kSettleSaving{5'000};
 
 std::int64_t realtime_ns() {
   timespec now{};
@@ -82,6 +84,7 @@ class Supervisor {
                 .zero_is_done = options.zero_is_done} {}
 
   Outcome run() {
+    SignalRelay signals;  // to the end: a second SIGINT must not keep us from tidying up
     core::EnvironmentMap base = core::environment();
     base.insert_or_assign(kStartTimeVariable, start_time_value(user_start_time(base)));
     const std::string program = resolve(base);
@@ -100,7 +103,6 @@ class Supervisor {
     open_relays();
 
     const Subreaper subreaper(job_.id);
-    SignalRelay signals;
     GuardianOptions plan{
         .ranks = programs(program, base), .grace = options_.grace, .when_abandoned = [&] {
           scratch.remove();
@@ -145,8 +147,9 @@ class Supervisor {
     const bool there = fs::exists(name);
     throw Error(Code::not_found,
                 text("launch ", name, there ? ": it is not executable" : ": no such program"),
-                there ? text("chmod +x ", name)
-                      : std::string("give its path, or put its folder into PATH"));
+                fs::is_directory(name) ? std::string("give a program in it: this is a folder")
+                : there                ? text("chmod +x ", name)
+                                       : std::string("give its path, or put its folder into PATH"));
   }
 
   void open_relays() {
@@ -262,7 +265,7 @@ class Supervisor {
       end.exit_code = WEXITSTATUS(event.status);
     }
     if (!stop_at_ && !stopping_ && failure_of(record_, job_, event.rank))
-      stop_at_ = Clock::now() + kSettle;
+      stop_at_ = Clock::now() + (end.exit_code > 128 ? kSettleSaving : kSettle);
   }
 
   void keep_time(Guardian& guardian) {

@@ -204,6 +204,12 @@ const std::vector<std::string>& Settings::texts(std::string_view key) const {
   return as<std::vector<std::string>>(key);
 }
 
+void Settings::settle(std::string_view key, Value value) {
+  const auto found = values_.find(std::string(key));
+  if (found == values_.end()) throw Error(Code::internal, core::text("no option ", key));
+  found->second.value = std::move(value);
+}
+
 Settings resolve(const Schema& schema, const Sources& sources) {
   Values values;
   for (const Option& option : schema.options()) values[option.key] = {.value = option.fallback};

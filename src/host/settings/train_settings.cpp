@@ -114,6 +114,8 @@ void take_data(TrainSettings& out, const Settings& settings) {
   out.data = settings.text("data");
   out.data_format = meaning(kDataFormats, settings.text("data-format"));
   out.valid = text_or_empty(settings, "valid");
+  if (settings.is_set("mean")) out.mean = settings.number("mean");
+  if (settings.is_set("std")) out.std = settings.number("std");
   out.model = settings.text("model");
   out.num_classes = as_int(settings, "num-classes");
 }

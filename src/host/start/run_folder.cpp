@@ -19,8 +19,12 @@ constexpr std::array kRunFiles{RunFiles::kRecipe, RunFiles::kLog,       RunFiles
                                RunFiles::kBest,   RunFiles::kStateDict, RunFiles::kSafetensors,
                                RunFiles::kResult, RunFiles::kFailure};
 
+/// What a killed run was writing (core::AtomicFile).
+bool is_unfinished(const std::string& name) { return core::matches_pattern(name, ".*.part"); }
+
 bool is_run_file(const std::string& name) {
-  return std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end() ||
+  return is_unfinished(name) ||
+         std::find(kRunFiles.begin(), kRunFiles.end(), name) != kRunFiles.end() ||
          core::matches_pattern(name, "events.out.tfevents.*");
 }
 
@@ -30,7 +34,8 @@ bool failed_before_training(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name != RunFiles::kRecipe && name != RunFiles::kFailure) return false;
+    if (name != RunFiles::kRecipe && name != RunFiles::kFailure && !is_unfinished(name))
+      return false;
   }
   return !error;
 }

@@ -1,10 +1,15 @@
 #include "backends.hpp"
 
+#include <netdb.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
+#include <stdexcept>
+#include <thread>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -24,7 +29,12 @@ namespace yoke::comm {
 namespace {
 
 using core::text;
+using Clock = std::chrono::steady_clock;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+constexpr std::chrono::milliseconds kFirstPause{1};
+constexpr std::chrono::milliseconds kLongestPause{50};
+constexpr std::chrono::milliseconds kStoreLingers{500};
 
 StorePtr prefixed(const StorePtr& store, const std::string& prefix) {
   return c10::make_intrusive<c10d::PrefixStore>(prefix, store);
@@ -47,6 +57,56 @@ std::shared_ptr<::gloo::transport::Device> gloo_device(const BackendOptions& opt
   return c10d::ProcessGroupGloo::createDefaultDevice();
 }
 
+// Asked again and again: a wait of torch's store that ends in vain, and its search for one that is
+// not there, write pages to the terminal.
+bool appear(c10d::Store& store, const std::vector<std::string>& keys,
+            std::chrono::milliseconds timeout) {
+  const auto deadline = Clock::now() + timeout;
+  auto pause = kFirstPause;
+  while (!store.check(keys)) {
+    if (Clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+  return true;
+}
+
+bool takes_calls(const addrinfo& address) {
+  const int call = ::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC, 0);
+  if (call < 0) return false;
+  const bool taken = ::connect(call, address.ai_addr, address.ai_addrlen) == 0;
+  ::close(call);
+  return taken;
+}
+
+bool takes_calls(const std::string& host, int port) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &list) != 0) return false;
+  bool taken = false;
+  for (const addrinfo* entry = list; entry != nullptr && !taken; entry = entry->ai_next)
+    taken = takes_calls(*entry);
+  ::freeaddrinfo(list);
+  return taken;
+}
+
+void wait_for_store(const StoreOptions& options) {
+  const auto deadline = Clock::now() + options.timeout;
+  auto pause = kFirstPause;
+  while (!takes_calls(options.host, options.port)) {
+    if (Clock::now() >= deadline) {
+      throw Error(Code::timeout,
+                  text("rank ", options.rank, ": reach the store at ", options.host, ":",
+                       options.port, ": nobody took calls there for ",
+                       static_cast<double>(options.timeout.count()) / 1000.0, " s"),
+                  "check that rank 0 runs and that this host reaches it");
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
 }  // namespace
 
 StorePtr open_store(const StoreOptions& options) {
@@ -60,6 +120,7 @@ StorePtr open_store(const StoreOptions& options) {
   tcp.multiTenant = false;
   if (tcp.isServer) tcp.masterListenFd = options.listen_descriptor;
   StorePtr store;
+  if (!tcp.isServer) wait_for_store(options);
   try {
     store = c10::make_intrusive<c10d::TCPStore>(options.host, tcp);
   } catch (const std::exception& error) {
@@ -82,28 +143,35 @@ std::vector<std::string> exchange_strings(const StorePtr& store, const std::stri
                                           std::chrono::milliseconds timeout) {
   const auto key = [&round](int r) { return text("exchange/", round, "/", r); };
   store->set(key(rank), std::vector<std::uint8_t>(mine.begin(), mine.end()));
-  std::vector<std::string> all;
-  std::vector<std::string> missing;
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  for (int peer = 0; peer < size; ++peer) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-    try {
-      store->wait({key(peer)}, std::max(left, std::chrono::milliseconds(1)));
-      const auto bytes = store->get(key(peer));
-      all.emplace_back(bytes.begin(), bytes.end());
-    } catch (const std::exception&) {
-      missing.push_back(std::to_string(peer));
+  std::vector<std::string> keys;
+  for (int peer = 0; peer < size; ++peer) keys.push_back(key(peer));
+  try {
+    // Rank 0 serves the store: it waits a little longer, so that the others can still ask who is
+    // missing.
+    if (!appear(*store, keys, rank == 0 ? timeout + kStoreLingers : timeout)) {
+      std::vector<std::string> missing;
+      for (int peer = 0; peer < size; ++peer) {
+        if (!store->check({key(peer)})) missing.push_back(std::to_string(peer));
+      }
+      throw Error(Code::timeout,
+                  text("rank ", rank, ": ", round, ": waited ",
+                       static_cast<double>(timeout.count()) / 1000.0, " s for ", size,
+                       " ranks: missing rank ", core::joined(missing)),
+                  "check that as many ranks were started as the world size says");
     }
+    std::vector<std::string> all;
+    for (const std::string& each : keys) {
+      const auto bytes = store->get(each);
+      all.emplace_back(bytes.begin(), bytes.end());
+    }
+    return all;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(Code::peer_lost, text("rank ", rank, ": ", round, ": the store on rank 0 is gone"),
+                "look at rank 0: it ended first")
+        .caused_by(std::runtime_error(first_line(error)));
   }
-  if (!missing.empty()) {
-    throw Error(
-        Code::timeout,
-        text("rank ", rank, ": ", round, ": waited ", static_cast<double>(timeout.count()) / 1000.0,
-             " s for ", size, " ranks: missing rank ", core::joined(missing)),
-        "check that as many ranks were started as the world size says");
-  }
-  return all;
 }
 
 std::unique_ptr<Group> gloo_group(const StorePtr& store, const BackendOptions& options,

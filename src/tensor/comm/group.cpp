@@ -151,7 +151,7 @@ void Group::all_reduce(at::Tensor& tensor, ReduceOp op) {
   require_dense(tensor, "all-reduce");
   next_sequence();
   const Recorded record(telemetry_, core::CollectiveKind::all_reduce, sequence_, &tensor);
-  if (tensor.is_non_overlapping_and_dense()) {
+  if (tensor.is_contiguous()) {  // another order in memory need not be the other ranks'
     do_all_reduce(tensor, op);
   } else {
     at::Tensor whole = tensor.contiguous();

@@ -88,16 +88,17 @@ struct Member {
   std::string host;
   std::string boot;
   std::string device;
+  std::string backend;  // asked for
   long pid = 0;
 
   [[nodiscard]] std::string encoded() const {
-    return text(host, '\n', boot, '\n', device, '\n', pid);
+    return text(host, '\n', boot, '\n', device, '\n', backend, '\n', pid);
   }
   static Member decoded(const std::string& line) {
     const auto parts = core::split(line, '\n');
-    if (parts.size() != 4)
+    if (parts.size() != 5)
       throw Error(Code::internal, "join: a rank introduced itself in an unknown form");
-    return {parts[0], parts[1], parts[2], core::parse_integer(parts[3]).value_or(0)};
+    return {parts[0], parts[1], parts[2], parts[3], core::parse_integer(parts[4]).value_or(0)};
   }
   [[nodiscard]] std::string called() const { return text("pid ", pid, " on host ", host); }
 };
@@ -132,6 +133,16 @@ void warn_of_loopback(const core::RankFacts& facts, const core::EnvironmentMap& 
 std::string telemetry_job(const WorldOptions& options) {
   if (!options.job_id.empty()) return options.job_id;
   return options.world_size > 1 ? text("port-", options.master_port) : text("pid-", ::getpid());
+}
+
+void require_one_backend(const WorldOptions& options, const std::vector<Member>& members) {
+  for (std::size_t peer = 0; peer < members.size(); ++peer) {
+    if (members[peer].backend == options.backend) continue;
+    throw Error(Code::invalid_argument,
+                text("rank ", options.rank, ": join by ", options.backend, ": rank ", peer,
+                     " asks for ", members[peer].backend),
+                "give all ranks the same YOKE_BACKEND");
+  }
 }
 
 void require_own_cards(const WorldOptions& options, const std::vector<Member>& members,
@@ -179,8 +190,8 @@ WorldOptions World::options_from(const core::RankFacts& facts) {
   if (!facts.master_address.empty()) options.master_address = facts.master_address;
   options.master_port = facts.master_port;
   if (options.master_port == 0 && options.world_size > 1) {
-    // MPI names no port. All ranks of a job know its id, so they agree on one in the range above
-    // the ephemeral floor.
+    // MPI names no port. All ranks of a job know its id, so they agree on one: below Linux's
+    // ephemeral ports (from 32768), above those that services listen at.
     options.master_port =
         20'000 + static_cast<int>(std::hash<std::string>{}(facts.job_id) % 12'000);
   }
@@ -230,7 +241,7 @@ World World::join(const WorldOptions& options) {
                               .local_rank = options.local_rank,
                               .local_world_size = options.local_world_size,
                               .host = host_name()});
-  const Member me{host_name(), boot_id(), state->device.str(), ::getpid()};
+  const Member me{host_name(), boot_id(), state->device.str(), options.backend, ::getpid()};
   std::vector<Member> members{me};
   if (options.world_size > 1) {
     state->store = open_store({.host = options.master_address,
@@ -252,6 +263,7 @@ World World::join(const WorldOptions& options) {
   for (const Member& member : members) {
     if (member.host != me.host || member.boot != me.boot) state->one_host = false;
   }
+  require_one_backend(options, members);
   require_own_cards(options, members, state->device);
 
   const BackendOptions backend{.rank = options.rank,

@@ -12,28 +12,17 @@ namespace {
 
 constexpr std::string_view kFashionMnist = "fashion-mnist";
 
-// Over the 60,000 training images; a test computes them.
-constexpr feed::Normalise kFashionMnistNormalise{.mean = 0.2860F, .std = 0.3530F};
-
-bool is_fashion_mnist(const std::filesystem::path& source) {
-  return source == kFashionMnist || source == feed::kFashionMnistFolder;
-}
-
 std::filesystem::path folder_of(const std::filesystem::path& source) {
   return source == kFashionMnist ? std::filesystem::path(feed::kFashionMnistFolder) : source;
 }
 
 }  // namespace
 
-feed::Normalise default_normalise(const std::filesystem::path& source) {
-  return is_fashion_mnist(source) ? kFashionMnistNormalise : feed::Normalise{};
-}
-
 IdxImages::IdxImages(const std::filesystem::path& source, Split split,
                      const IdxImagesOptions& options)
     : files_(std::make_shared<const feed::LabelledImages>(
           feed::LabelledImages::find(folder_of(source), split, options.num_classes))),
-      normalise_(options.normalise.value_or(default_normalise(source))) {
+      normalise_(options.normalise.value_or(feed::default_normalise(source))) {
   feed::to_floats({}, normalise_, {});  // refuses a deviation of 0 here, not in the first batch
 }
 

@@ -15,14 +15,24 @@ using core::text;
 
 constexpr std::int64_t kPackBytes = 64 << 20;
 
+// Buckets and broadcasts go by the order in memory, so that has to be equal as well; nothing for
+// the usual one. A dimension of one element has no meaningful stride.
+std::string order_text(const at::Tensor& tensor) {
+  if (tensor.is_contiguous()) return {};
+  std::vector<std::string> strides;
+  for (std::int64_t d = 0; d < tensor.dim(); ++d)
+    strides.push_back(tensor.size(d) == 1 ? "-" : std::to_string(tensor.stride(d)));
+  return " strides " + core::joined(strides, "x");
+}
+
 std::string described(const NamedTensors& parameters, const NamedTensors& buffers) {
   std::string lines;
   for (const auto& [name, tensor] : parameters) {
-    lines += text("parameter ", name, " ", comm::shape_text(tensor),
+    lines += text("parameter ", name, " ", comm::shape_text(tensor), order_text(tensor),
                   tensor.requires_grad() ? "" : " frozen", "\n");
   }
   for (const auto& [name, tensor] : buffers)
-    lines += text("buffer ", name, " ", comm::shape_text(tensor), "\n");
+    lines += text("buffer ", name, " ", comm::shape_text(tensor), order_text(tensor), "\n");
   return lines;
 }
 
@@ -67,7 +77,8 @@ void require_same_models(comm::Group& host_group, const NamedTensors& parameters
         Code::invalid_argument,
         text("rank ", host_group.rank(), ": wrap the model: the ranks built different models: ",
              first_difference(all[0], all[peer], 0, static_cast<int>(peer))),
-        "build the same model on every rank; only its values may differ before wrapping");
+        "build the same model on every rank, in the same memory format; only its values may differ "
+        "before wrapping");
   }
 }
 

@@ -565,11 +565,14 @@ void GradientEngine::State::learn_order() {
     placed[index] = true;
     ++place;
   };
+  // Rank 0 had no rows in this step: it has seen nothing to learn from, and says so by the -1.
+  const bool nothing_seen = arrival.empty();
   for (const std::size_t index : arrival) put(index);
-  for (std::size_t index = slots.size(); index-- > 0;) {
+  for (std::size_t index = slots.size(); index-- > 0 && !nothing_seen;) {
     if (!placed[index]) put(index);  // unused so far: in the order guessed
   }
   host_group->broadcast(order, 0);
+  if (rows[0][0] < 0) return;
 
   std::vector<std::size_t> agreed;
   std::vector<std::size_t> parts(slots.size());

@@ -29,23 +29,26 @@ WrapGuard::WrapGuard(const NamedTensors& parameters, const char* wrapper) {
     throw Error(Code::invalid_argument, text(wrapper, ": the module has no parameters"),
                 "there is nothing to wrap");
   }
-  const void* identity = parameters.front().second.unsafeGetTensorImpl();
   Wrapped& all = wrapped();
   const std::lock_guard lock(all.mutex);
-  const auto [entry, added] = all.by_parameter.emplace(identity, wrapper);
-  if (!added) {
+  for (const auto& [name, parameter] : parameters) {
+    const auto entry = all.by_parameter.find(parameter.unsafeGetTensorImpl());
+    if (entry == all.by_parameter.end()) continue;
     throw Error(Code::invalid_argument,
-                text(wrapper, ": the module is wrapped already, in ", entry->second,
-                     ": its gradients would be averaged twice"),
+                text(wrapper, ": the module is wrapped already, in ", entry->second, ": ", name,
+                     "'s gradient would be averaged twice"),
                 "wrap a module once; let the first wrapper end before wrapping it anew");
   }
-  identity_ = identity;
+  for (const auto& [name, parameter] : parameters) {
+    const void* identity = parameter.unsafeGetTensorImpl();
+    if (all.by_parameter.emplace(identity, wrapper).second) identities_.push_back(identity);
+  }
 }
 
 WrapGuard::~WrapGuard() {
   Wrapped& all = wrapped();
   const std::lock_guard lock(all.mutex);
-  all.by_parameter.erase(identity_);
+  for (const void* identity : identities_) all.by_parameter.erase(identity);
 }
 
 }  // namespace yoke::parallel

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <system_error>
 #include <utility>
 
@@ -63,10 +64,13 @@ void add_versions(core::Json& result) {
 }
 
 void print(const std::string& text) {
+  std::signal(SIGPIPE,
+              SIG_IGN);  // of no use from here on; `| head` must not fail a run that is done
   std::size_t written = 0;
   while (written < text.size()) {
     const ssize_t n = ::write(STDOUT_FILENO, text.data() + written, text.size() - written);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EPIPE) return;  // the reader has seen enough
     if (n < 0)
       throw Error(Code::io, "write to standard output: " + std::generic_category().message(errno));
     written += static_cast<std::size_t>(n);

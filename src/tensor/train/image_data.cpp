@@ -51,8 +51,7 @@ std::shared_ptr<const data::Dataset> evaluation_data(const start::DataSource& so
         synthetic(source.num_classes, kSyntheticTraining + kSyntheticValidation),
         kSyntheticTraining);
   }
-  // As the training images were, whatever the folder.
-  const data::IdxImagesOptions options{.normalise = data::default_normalise(source.train),
+  const data::IdxImagesOptions options{.normalise = source.normalise,
                                        .num_classes = source.num_classes};
   return std::make_shared<const data::IdxImages>(source.valid, source.valid_split, options);
 }
@@ -64,7 +63,7 @@ ImageData training_data(const start::DataSource& source) {
   } else {
     data.training = std::make_shared<const data::IdxImages>(
         source.train, data::Split::train,
-        data::IdxImagesOptions{.num_classes = source.num_classes});
+        data::IdxImagesOptions{.normalise = source.normalise, .num_classes = source.num_classes});
   }
   return data;
 }

@@ -35,6 +35,13 @@ int tell(const std::exception& error, const core::EnvironmentMap& variables) noe
   return 1;  // out of memory while the error was told: the exit code still tells it
 }
 
+int report(const std::exception& error) noexcept try {
+  attach_console();
+  return tell(error, core::environment());
+} catch (...) {
+  return 1;
+}
+
 int run_rank(const std::function<int(comm::World&)>& rank_main,
              const core::EnvironmentMap& variables) {
   comm::World world = comm::World::from_environment();

@@ -1,9 +1,12 @@
 #include "training_run.hpp"
 
+#include <cmath>
 #include <utility>
 
 #include <ATen/Context.h>
 
+#include "yoke/core/console.hpp"
+#include "yoke/core/text.hpp"
 #include "yoke/optim/optimizer.hpp"
 
 namespace yoke::train {
@@ -16,6 +19,15 @@ std::uint64_t seed_of_rank(std::uint64_t seed, int rank) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
   return x ^ (x >> 31);
+}
+
+/// Not an error: in the first steps batch norm's running statistics can be that far off.
+void warn_of_nan(const NamedValues& evaluation) {
+  for (const auto& [name, value] : evaluation) {
+    if (std::isfinite(value)) continue;
+    core::say(core::Level::warning, core::text("evaluation: ", name, " is ", value,
+                                               ": a value that does not count as a better one"));
+  }
 }
 
 std::optional<optim::ExponentialMovingAverage> average_of(const TrainerState& state) {
@@ -91,6 +103,7 @@ NamedValues TrainingRun::evaluate_kept() {
   std::optional<optim::ExponentialMovingAverage::SwappedIn> averaged;
   if (ema_) averaged.emplace(*ema_);
   NamedValues values = evaluate_();
+  warn_of_nan(values);
   const bool watched = options_.keep_best || options_.early_stop > 0 || options_.on_best;
   const bool better = watched && best_.update(values);
   if (better || !options_.keep_best) result_.evaluation = values;

@@ -72,6 +72,12 @@ TEST(Describe, SaysWhoWhatAndWhatToDo) {
   EXPECT_EQ(describe(failure), "rank 1 (host n7): bad label 11 in sample 42 / look at sample 42");
 }
 
+TEST(Describe, SaysTheRankOnceWhereItsOwnWordsBeginWithIt) {
+  const std::string line = describe({.rank = 3, .host = "n7", .message = "rank 3: out of eggs"});
+
+  EXPECT_EQ(line, "rank 3 (host n7): out of eggs");
+}
+
 TEST(Describe, NamesSignalsAndGuessesAtSigkill) {
   EXPECT_EQ(describe({.rank = 0, .host = "n7", .signal = SIGKILL, .seconds = 0.25}),
             "rank 0 (host n7): killed by SIGKILL after 0.2 s / possibly out of memory: read the "

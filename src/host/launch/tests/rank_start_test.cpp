@@ -149,6 +149,16 @@ TEST(Threads, B025AreSharedOutWithOneNoticeUnlessTheUserSaid) {
   EXPECT_EQ(alone.count("OMP_NUM_THREADS"), 0U);
 }
 
+TEST(Threads, WhatOpenmpCannotReadCountsAsNotSaid) {
+  for (const char* value : {"0", "abc", "-2", ""}) {
+    core::EnvironmentMap variables{{"OMP_NUM_THREADS", value}};
+    static_cast<void>(share_threads(variables, 2, 8));
+    EXPECT_EQ(variables.at("OMP_NUM_THREADS"), "4") << value;
+  }
+  core::EnvironmentMap nested{{"OMP_NUM_THREADS", "3,2"}};
+  EXPECT_EQ(share_threads(nested, 2, 8), "");
+}
+
 TEST(Threads, AnEvenShareIsRoundedDownAndNeverZero) {
   EXPECT_EQ(threads_per_rank(16, 3), 5);
   EXPECT_EQ(threads_per_rank(2, 8), 1);

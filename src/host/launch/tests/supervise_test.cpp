@@ -201,6 +201,16 @@ TEST_F(Supervise, ARankThatSavedOnItsOwnSignalIsNoFailure) {
   EXPECT_FALSE(outcome.root_cause);
 }
 
+TEST_F(Supervise, B026ARankThatEndsAsIfBySignalWhileOthersWorkEndsTheJobAndIsNamed) {
+  const Outcome outcome = play({"wait", "exit:143"}, {.grace = 1s});
+
+  EXPECT_EQ(outcome.exit_code, 1);
+  ASSERT_TRUE(outcome.root_cause);
+  EXPECT_EQ(outcome.root_cause->rank, 1);
+  EXPECT_EQ(outcome.root_cause->exit_code, 143);
+  EXPECT_LT(took_, 10s);
+}
+
 TEST_F(Supervise, TheTimeLimitEndsTheJobAndSaysSo) {
   const Outcome outcome = play({"wait", "wait"}, {.grace = 1s, .max_time = 200ms});
 

@@ -11,6 +11,7 @@
 
 #include "yoke/core/error.hpp"
 #include "yoke/core/files.hpp"
+#include "yoke/settings/report.hpp"
 
 namespace yoke::start {
 namespace {
@@ -165,6 +166,15 @@ TEST_F(Folder, RunThatFailedBeforeItsFirstStepDoesNotBlockTheNext) {
   EXPECT_FALSE(has(RunFiles::kFailure));
 }
 
+TEST_F(Folder, WhatAKilledRunWasWritingDoesNotBlockTheNext) {
+  put(RunFiles::kRecipe);
+  put(".state_dict.pt.123.0.part");
+
+  open();
+
+  EXPECT_FALSE(has(".state_dict.pt.123.0.part"));
+}
+
 TEST_F(Folder, RanksAreToldThatItIsOpen) {
   const Request made = request({"--out", folder_.string()});
   launch::LaunchOptions launched;
@@ -213,6 +223,40 @@ TEST_F(Folder, TestLabelBeyondTheTrainingClassesIsRefused) {
 
   EXPECT_THAT(error.message(),
               AllOf(HasSubstr("t10k-labels"), HasSubstr("label 5"), HasSubstr("2 classes")));
+}
+
+TEST_F(Folder, SyntheticImagesTakeNoValidFolder) {
+  const Error error = error_of([&] { (void)find_training_data(with_data("synthetic", folder_)); });
+
+  EXPECT_EQ(error.code(), Code::invalid_argument);
+}
+
+TEST_F(Folder, WeightsThatAreNotThereAreNamedBeforeRanksStart) {
+  settings::TrainSettings values = with_data("synthetic");
+  values.weights = (folder_ / "none").string();
+
+  const Error error = error_of([&] { (void)find_training_data(values); });
+
+  EXPECT_EQ(error.code(), Code::not_found);
+  EXPECT_THAT(error.message(), HasSubstr("none"));
+}
+
+TEST_F(Folder, TheRecipeSaysHowPixelsAreNormalisedAndWhereTheDataLie) {
+  write_set(folder_, "train", {'\0', '\x01'});
+  write_set(folder_, "t10k", {'\0'});
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_.parent_path());
+  const Request made = train_request({"--data", folder_.filename().string(), "--std", "0.5"}, {},
+                                     settings::train_schema());
+  fs::current_path(before);
+
+  const std::string recipe = settings::resolved_toml(made.settings);
+  EXPECT_THAT(recipe, AllOf(HasSubstr("data = \"" + folder_.string() + "\""),
+                            HasSubstr("mean = 0.0"), HasSubstr("std = 0.5")));
+  EXPECT_THAT(
+      settings::resolved_toml(
+          train_request({"--data", "fashion-mnist"}, {}, settings::train_schema()).settings),
+      AllOf(HasSubstr("mean = 0.286\n"), HasSubstr("std = 0.353\n")));
 }
 
 TEST_F(Folder, ValidFolderMayNameItsImagesAsATrainingPart) {

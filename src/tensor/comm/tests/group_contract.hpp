@@ -46,6 +46,19 @@ inline void check_all_reduce(World& world) {
   }
 }
 
+/// Ranks may hold a tensor in another order in memory than the others.
+inline void check_memory_orders(World& world) {
+  Group& group = world.group();
+  const auto format =
+      group.rank() == 0 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  at::Tensor tensor = at::arange(2 * 3 * 2 * 2, at::kFloat).view({2, 3, 2, 2}).contiguous(format);
+  const at::Tensor expected = tensor * group.size();
+
+  group.all_reduce(tensor);
+
+  EXPECT_TRUE(at::equal(tensor, expected));
+}
+
 inline void check_moves(World& world) {
   Group& group = world.group();
   const int n = group.size();
@@ -151,6 +164,7 @@ inline void check_bytes(World& world) {
 
 inline void check_all(World& world) {
   check_all_reduce(world);
+  check_memory_orders(world);
   check_moves(world);
   check_send_receive(world);
   check_strided(world);

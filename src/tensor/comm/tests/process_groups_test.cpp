@@ -164,6 +164,19 @@ TEST(Joining, B033MissingRanksAreListed) {
   }));
 }
 
+TEST(Joining, RanksThatAskForDifferentBackendsAreToldSo) {
+  const LoopbackPort port;
+  expect_all_clean(run_processes(2, [&](int rank) {
+    try {
+      const World world = World::join(options_for(port, rank, 2, rank == 0 ? "gloo" : "shm"));
+      ADD_FAILURE() << "joined by two backends";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument) << error.what();
+      EXPECT_NE(error.message().find(rank == 0 ? "shm" : "gloo"), std::string::npos);
+    }
+  }));
+}
+
 TEST(Joining, B035AnInterfaceThatIsNoneIsQuotedWithThoseThatAre) {
   const LoopbackPort port;
   for (const char* wrong : {"^lo,docker", "127.0.0.1", "nosuch0"}) {

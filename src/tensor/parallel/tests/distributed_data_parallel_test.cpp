@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
 
 #include "toys.hpp"
 #include "yoke/comm/local_ranks.hpp"
@@ -421,6 +422,49 @@ TEST(Ddp, DifferentModelsAreRefusedOnEveryRankWithTheFirstDifference) {
     }
   });
   EXPECT_EQ(refused, 3);
+}
+
+TEST(Ddp, ModelsInDifferentMemoryFormatsAreRefused) {
+  std::atomic<int> refused = 0;
+  run_local_ranks(2, [&](World& world) {
+    torch::nn::Conv2d model(torch::nn::Conv2dOptions(3, 4, 3));
+    if (world.rank() == 1) {
+      model->weight.set_data(model->weight.contiguous(at::MemoryFormat::ChannelsLast));
+    }
+    try {
+      DistributedDataParallel parallel(model, world);
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find("weight 4x3x3x3 Float strides 27x1x9x3"), std::string::npos)
+          << error.what();
+      ++refused;
+    }
+  });
+  EXPECT_EQ(refused, 2);
+}
+
+TEST(Ddp, APartOfAWrappedModelIsNotWrappedAgain) {
+  run_local_ranks(1, [](World& world) {
+    auto model = std::make_shared<Toy2>("ab");
+    Ddp parallel(model, world);
+
+    EXPECT_THROW(DistributedDataParallel(model->b, world), Error);
+  });
+}
+
+TEST(Ddp, AnIdleFirstStepTeachesNothing) {
+  run_local_ranks(2, [](World& world) {
+    auto model = std::make_shared<Toy2>("ab");
+    Ddp parallel(model, world);
+    if (world.rank() == 0) {
+      parallel.idle_step();
+    } else {
+      parallel(row(3.0)).sum().backward();
+    }
+    EXPECT_FALSE(parallel.report().order_learnt);
+
+    parallel(row(input_of(world))).sum().backward();
+    EXPECT_TRUE(parallel.report().order_learnt);
+  });
 }
 
 TEST(Ddp, AModelWithoutTrainableParametersIsRefused) {

@@ -53,6 +53,10 @@ void write_atomically(const std::filesystem::path& path, std::string_view bytes)
 /// /tmp/yoke-cache-<uid>. Created if missing. Errors: io.
 [[nodiscard]] std::filesystem::path cache_folder();
 
+/// Makes the folder, mode 0700, whose parent is there. What another user made under the name is
+/// refused: it could be exchanged under us. Errors: io.
+void make_private_folder(const std::filesystem::path& folder);
+
 /// Creates the folder and its parents and proves that a file can be written in it.
 /// Errors: io, naming the folder and the reason.
 void make_writable_folder(const std::filesystem::path& folder);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "yoke/feed/idx.hpp"
+#include "yoke/feed/pixels.hpp"
 
 namespace yoke::feed {
 
@@ -15,6 +16,10 @@ enum class Split { train, test };
 /// Where Debian's package dataset-fashion-mnist puts its files; the one place on a fresh machine
 /// that holds real images without a download site.
 inline constexpr std::string_view kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";
+
+/// Fashion-MNIST's own mean and deviation for its name or folder, else 0 and 1, which leaves pixels
+/// in [0, 1].
+[[nodiscard]] Normalise default_normalise(const std::filesystem::path& source);
 
 /// Images and their labels from two IDX files that belong together.
 ///

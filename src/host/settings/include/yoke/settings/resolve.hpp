@@ -41,7 +41,7 @@ struct Sources {
 
 /// The values of all options of a schema.
 ///
-/// Threads: any; it never changes.
+/// Threads: any while nobody calls settle().
 /// Errors: internal from a getter that names no option or the wrong type.
 class Settings {
  public:
@@ -62,6 +62,10 @@ class Settings {
   [[nodiscard]] const std::vector<std::int64_t>& integers(std::string_view key) const;
   [[nodiscard]] const std::vector<double>& numbers(std::string_view key) const;
   [[nodiscard]] const std::vector<std::string>& texts(std::string_view key) const;
+
+  /// Another value for an option, whose origin stays: what stands for the same in a recipe that is
+  /// read elsewhere.
+  void settle(std::string_view key, Value value);
 
  private:
   template <class T>

@@ -28,7 +28,9 @@ enum class Precision { fp32 };
 struct TrainSettings {
   std::string data;  ///< fashion-mnist, synthetic, or a folder
   DataFormat data_format = DataFormat::detect;
-  std::string valid;  ///< empty: the set's own test part
+  std::string valid;           ///< empty: the set's own test part
+  std::optional<double> mean;  ///< of the pixels as fractions; nothing: the data's own
+  std::optional<double> std;
   std::string model;
   int num_classes = 0;  ///< 0: as in the data
 

@@ -12,12 +12,8 @@ namespace yoke::data {
 
 using feed::Split;
 
-/// Fashion-MNIST's own mean and deviation for its name or folder, else 0 and 1, which leaves pixels
-/// in [0, 1].
-[[nodiscard]] feed::Normalise default_normalise(const std::filesystem::path& source);
-
 struct IdxImagesOptions {
-  std::optional<feed::Normalise> normalise{};  ///< default_normalise() of the source
+  std::optional<feed::Normalise> normalise{};  ///< feed::default_normalise() of the source
   std::int64_t num_classes = 0;                ///< 0: one more than the largest label
 };
 

@@ -121,7 +121,11 @@ class DataParallel {
     std::vector<ScatteredInput> wanted;
     if (used == 1) {
       auto only = std::make_tuple(dealt(args, rows, 0, wanted, /*whole=*/true)...);
-      return call(*replicas_[0], std::move(only));
+      auto output = call(*replicas_[0], std::move(only));
+      visit_tensors(output, [this](at::Tensor& tensor) {
+        if (tensor.defined()) tensor = tensor.to(set_->output_device());
+      });
+      return output;
     }
     set_->refresh(used);
     std::vector<std::tuple<decltype(unwrapped(std::forward<Args>(args)))...>> inputs;

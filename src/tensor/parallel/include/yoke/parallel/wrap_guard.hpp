@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "yoke/parallel/gradient_engine.hpp"
 
 namespace yoke::parallel {
@@ -8,14 +10,15 @@ namespace yoke::parallel {
 /// wrapper is refused.
 class WrapGuard {
  public:
-  /// Errors: invalid_argument where the parameters are wrapped already.
+  /// Errors: invalid_argument, naming the parameter, where one of them is wrapped already: by
+  /// another wrapper of the module, of a part of it, or of what it is a part of.
   WrapGuard(const NamedTensors& parameters, const char* wrapper);
   ~WrapGuard();
   WrapGuard(const WrapGuard&) = delete;
   WrapGuard& operator=(const WrapGuard&) = delete;
 
  private:
-  const void* identity_ = nullptr;
+  std::vector<const void*> identities_;
 };
 
 }  // namespace yoke::parallel

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <type_traits>
 #include <utility>
@@ -10,6 +11,16 @@ namespace yoke::train {
 
 /// As yoke::run, for a function that returns the exit code.
 int run_ranks(int argc, char** argv, const std::function<int(comm::World&)>& rank_main);
+
+/// For a `main` of one's own, where an exception ends it: leaves the error for the launcher, which
+/// then knows the rank that failed first from those that only lost it; without a launcher says it.
+///
+///   } catch (const std::exception& error) {
+///     return yoke::report(error);
+///   }
+///
+/// Returns: the exit code for `main` (docs/errors.md). Never throws.
+int report(const std::exception& error) noexcept;
 
 /// A whole training program: runs `rank_main` once per rank.
 ///
@@ -42,5 +53,6 @@ int run(int argc, char** argv, RankMain&& rank_main) {
 }  // namespace yoke::train
 
 namespace yoke {
+using train::report;
 using train::run;
 }  // namespace yoke
