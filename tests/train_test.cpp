@@ -132,6 +132,13 @@ TEST_F(Train, InstalledCopyRunsWhereverItWasMoved) {
   EXPECT_EQ(lost.exit_code, 3);
   EXPECT_THAT(lost.err, AllOf(HasSubstr("/nowhere/torch"), HasSubstr("YOKE_TORCH_DIR")));
   EXPECT_EQ(found.exit_code, 0) << found.err;
+
+  core::write_atomically(prefix / "share/yoke/build.json",
+                         "{\"torch\": \"1.13.1\", \"torch_dir\": \"/nowhere/torch\"}");
+  const ChildResult other =
+      run((prefix / "bin/yoke").string(), words("b"), {{"YOKE_TORCH_DIR", YOKE_TORCH_FOLDER}});
+  EXPECT_EQ(other.exit_code, 3);
+  EXPECT_THAT(other.err, AllOf(HasSubstr(YOKE_TORCH_FOLDER), HasSubstr("built with torch 1.13.1")));
 }
 
 TEST_F(Train, RanksOfALauncherStartNoRanks) {

@@ -69,7 +69,7 @@ std::string minor_version_in(const fs::path& torch) {
 void require_fit(const core::Json& facts, const fs::path& torch) {
   const std::string built = facts.value("torch", "");
   const std::string here = minor_version_in(torch);
-  if (here.empty() || here == minor_version(built)) return;
+  if (here.empty() || built.empty() || here == minor_version(built)) return;
   throw Error(
       Code::unsupported,
       text("load torch ", here, " from ", torch.string(), ": this Yoke was built with torch ",

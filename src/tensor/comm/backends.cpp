@@ -71,6 +71,16 @@ bool appear(c10d::Store& store, const std::vector<std::string>& keys,
   return true;
 }
 
+// What a rank reads may make it end at once, and rank 0's end is the store's: it waits until the
+// others have read as well.
+void wait_for_readers(c10d::Store& store, const std::string& round, int rank, int size) {
+  const auto key = [&round](int r) { return text("read/", round, "/", r); };
+  if (rank != 0) return store.set(key(rank), std::vector<std::uint8_t>{1});
+  std::vector<std::string> keys;
+  for (int peer = 1; peer < size; ++peer) keys.push_back(key(peer));
+  static_cast<void>(appear(store, keys, kStoreLingers));
+}
+
 bool takes_calls(const addrinfo& address) {
   const int call = ::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC, 0);
   if (call < 0) return false;
@@ -164,6 +174,7 @@ std::vector<std::string> exchange_strings(const StorePtr& store, const std::stri
       const auto bytes = store->get(each);
       all.emplace_back(bytes.begin(), bytes.end());
     }
+    wait_for_readers(*store, round, rank, size);
     return all;
   } catch (const Error&) {
     throw;
