@@ -335,9 +335,9 @@ class Launcher : public ::testing::Test {
 
 TEST_F(Launcher, NothingOutlivesALauncherThatIsKilled) {
   const auto launcher =
-      start({"grandchild,say:ready,wait", "reduce:1,ignore-term,say:set,wait"}, 500);
+      start({"grandchild,say:ready,wait", "reduce:1,ignore-term,say:recorded,wait"}, 500);
   ASSERT_TRUE(launcher->wait_for("ready", 10s));
-  ASSERT_TRUE(launcher->wait_for("set", 10s));
+  ASSERT_TRUE(launcher->wait_for("recorded", 10s));
   ASSERT_TRUE(all_there(3));
 
   const auto records =
@@ -426,9 +426,9 @@ TEST_F(Launcher, B030UserSignalsReachEveryRank) {
 
 TEST_F(Launcher, ASecondInterruptKills) {
   const auto launcher =
-      start({"ignore-term,await-signal:0", "grandchild:stubborn,ignore-term,say:set,wait"}, 20'000);
+      start({"ignore-term,await-signal:0", "grandchild:stubborn,ignore-term,say:recorded,wait"}, 20'000);
   ASSERT_TRUE(launcher->wait_for("ready", 10s));
-  ASSERT_TRUE(launcher->wait_for("set", 10s));
+  ASSERT_TRUE(launcher->wait_for("recorded", 10s));
   const auto begin = Clock::now();
 
   launcher->signal(SIGINT);
