@@ -15,6 +15,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/version.h>
 #ifdef YOKE_CUDA
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #endif
@@ -31,6 +32,9 @@ namespace {
 using core::text;
 using Clock = std::chrono::steady_clock;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+// torch 2.6's newer server cannot take over a listening socket; its older one can.
+constexpr bool kUvTakesDescriptor = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9;
 
 constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kLongestPause{50};
@@ -129,6 +133,7 @@ StorePtr open_store(const StoreOptions& options) {
   tcp.timeout = options.timeout;
   tcp.multiTenant = false;
   if (tcp.isServer) tcp.masterListenFd = options.listen_descriptor;
+  if (tcp.masterListenFd) tcp.useLibUV = kUvTakesDescriptor;
   StorePtr store;
   if (!tcp.isServer) wait_for_store(options);
   try {

@@ -425,8 +425,8 @@ TEST_F(Launcher, B030UserSignalsReachEveryRank) {
 }
 
 TEST_F(Launcher, ASecondInterruptKills) {
-  const auto launcher =
-      start({"ignore-term,await-signal:0", "grandchild:stubborn,ignore-term,say:recorded,wait"}, 20'000);
+  const auto launcher = start(
+      {"ignore-term,await-signal:0", "grandchild:stubborn,ignore-term,say:recorded,wait"}, 20'000);
   ASSERT_TRUE(launcher->wait_for("ready", 10s));
   ASSERT_TRUE(launcher->wait_for("recorded", 10s));
   const auto begin = Clock::now();
