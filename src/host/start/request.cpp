@@ -27,7 +27,7 @@ bool is_data_name(const fs::path& path) { return path == "fashion-mnist" || path
 
 /// A recipe may be read in another folder, and for a copy of the data under another name: what it
 /// says must not depend on either.
-void settle(settings::Settings& settings, const settings::TrainSettings& values) {
+void settle(settings::Settings& settings) {
   for (const char* key : {"data", "valid", "weights"}) {
     if (!settings.is_set(key)) continue;
     const fs::path path = settings.text(key);
@@ -35,10 +35,10 @@ void settle(settings::Settings& settings, const settings::TrainSettings& values)
     if (path.is_relative() && fs::exists(path, error) && !is_data_name(path))
       settings.settle(key, fs::absolute(path).lexically_normal().string());
   }
-  if (values.data == "synthetic") return;
-  const feed::Normalise normalise = feed::default_normalise(values.data);
-  if (!values.mean) settings.settle("mean", as_written(normalise.mean));
-  if (!values.std) settings.settle("std", as_written(normalise.std));
+  if (settings.text("data") == "synthetic") return;
+  const feed::Normalise normalise = feed::default_normalise(settings.text("data"));
+  if (!settings.is_set("mean")) settings.settle("mean", as_written(normalise.mean));
+  if (!settings.is_set("std")) settings.settle("std", as_written(normalise.std));
 }
 
 Request answered(settings::Settings settings) {
@@ -47,7 +47,7 @@ Request answered(settings::Settings settings) {
     request.answer = settings::help_text(request.settings.schema());
     return request;
   }
-  settle(request.settings, settings::train_settings(request.settings));
+  settle(request.settings);
   request.values = settings::train_settings(request.settings);
   if (request.values.print_config) request.answer = settings::print_config_text(request.settings);
   return request;

@@ -63,16 +63,21 @@ std::shared_ptr<::gloo::transport::Device> gloo_device(const BackendOptions& opt
 
 // Asked again and again: a wait of torch's store that ends in vain, and its search for one that is
 // not there, write pages to the terminal.
-bool appear(c10d::Store& store, const std::vector<std::string>& keys,
-            std::chrono::milliseconds timeout) {
+template <class Condition>
+bool comes_true(Condition condition, std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   auto pause = kFirstPause;
-  while (!store.check(keys)) {
+  while (!condition()) {
     if (Clock::now() >= deadline) return false;
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongestPause);
   }
   return true;
+}
+
+bool appear(c10d::Store& store, const std::vector<std::string>& keys,
+            std::chrono::milliseconds timeout) {
+  return comes_true([&] { return store.check(keys); }, timeout);
 }
 
 // What a rank reads may make it end at once, and rank 0's end is the store's: it waits until the
@@ -106,19 +111,13 @@ bool takes_calls(const std::string& host, int port) {
 }
 
 void wait_for_store(const StoreOptions& options) {
-  const auto deadline = Clock::now() + options.timeout;
-  auto pause = kFirstPause;
-  while (!takes_calls(options.host, options.port)) {
-    if (Clock::now() >= deadline) {
-      throw Error(Code::timeout,
-                  text("rank ", options.rank, ": reach the store at ", options.host, ":",
-                       options.port, ": nobody took calls there for ",
-                       static_cast<double>(options.timeout.count()) / 1000.0, " s"),
-                  "check that rank 0 runs and that this host reaches it");
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, kLongestPause);
-  }
+  const auto called = [&] { return takes_calls(options.host, options.port); };
+  if (comes_true(called, options.timeout)) return;
+  throw Error(Code::timeout,
+              text("rank ", options.rank, ": reach the store at ", options.host, ":", options.port,
+                   ": nobody took calls there for ",
+                   static_cast<double>(options.timeout.count()) / 1000.0, " s"),
+              "check that rank 0 runs and that this host reaches it");
 }
 
 }  // namespace
