@@ -13,8 +13,9 @@ namespace yoke::feed {
 
 Normalise default_normalise(const std::filesystem::path& source) {
   // Over the 60,000 training images; a test of room data computes them.
-  constexpr Normalise kFashionMnist{.mean = 0.2860F, .std = 0.3530F};
-  return source == "fashion-mnist" || source == kFashionMnistFolder ? kFashionMnist : Normalise{};
+  constexpr Normalise kOfFashionMnist{.mean = 0.2860F, .std = 0.3530F};
+  const bool is_it = source == kFashionMnist || source == kFashionMnistFolder;
+  return is_it ? kOfFashionMnist : Normalise{};
 }
 
 namespace {

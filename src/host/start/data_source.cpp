@@ -15,12 +15,12 @@ namespace fs = std::filesystem;
 using feed::LabelledImages;
 using feed::Split;
 
-constexpr const char* kFashionMnist = "fashion-mnist";
 constexpr const char* kSynthetic = "synthetic";
 constexpr std::int64_t kSyntheticClasses = 10;
 
 fs::path folder_of(const settings::TrainSettings& values) {
-  return values.data == kFashionMnist ? fs::path(feed::kFashionMnistFolder) : fs::path(values.data);
+  return values.data == feed::kFashionMnist ? fs::path(feed::kFashionMnistFolder)
+                                            : fs::path(values.data);
 }
 
 LabelledImages find_validation(DataSource& source, const settings::TrainSettings& values) {

@@ -23,7 +23,9 @@ double as_written(float number) {
   return written;
 }
 
-bool is_data_name(const fs::path& path) { return path == "fashion-mnist" || path == "synthetic"; }
+bool is_data_name(const fs::path& path) {
+  return path == feed::kFashionMnist || path == "synthetic";
+}
 
 /// A recipe may be read in another folder, and for a copy of the data under another name: what it
 /// says must not depend on either.

@@ -10,10 +10,8 @@
 namespace yoke::data {
 namespace {
 
-constexpr std::string_view kFashionMnist = "fashion-mnist";
-
 std::filesystem::path folder_of(const std::filesystem::path& source) {
-  return source == kFashionMnist ? std::filesystem::path(feed::kFashionMnistFolder) : source;
+  return source == feed::kFashionMnist ? std::filesystem::path(feed::kFashionMnistFolder) : source;
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ enum class Split { train, test };
 /// Where Debian's package dataset-fashion-mnist puts its files; the one place on a fresh machine
 /// that holds real images without a download site.
 inline constexpr std::string_view kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";
+/// The name by which it is asked for, in place of a folder.
+inline constexpr std::string_view kFashionMnist = "fashion-mnist";
 
 /// Fashion-MNIST's own mean and deviation for its name or folder, else 0 and 1, which leaves pixels
 /// in [0, 1].
