@@ -92,6 +92,12 @@ std::optional<Version> higher(const std::optional<Version>& a, const std::option
 
 }  // namespace
 
+std::optional<std::string> python_version_text(const fs::path& file) try {
+  return assigned(core::read_file(file), "__version__");
+} catch (const Error&) {
+  return std::nullopt;
+}
+
 std::vector<Distribution> find_distributions(const fs::path& folder) {
   std::vector<Distribution> out;
   std::error_code failed;

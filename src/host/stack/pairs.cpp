@@ -157,7 +157,9 @@ Judgement judge_library(std::string_view what, const Version& built, const Versi
       text(what, " ", loaded.text(), " is loaded, torch was built with ", built.text());
   if (built.release().at(0) != loaded.release().at(0))
     return error(both + ": another major version", text(what, " ", built.text()));
-  if (loaded.without_local() < built.without_local())
+  // A header or a text in the library has fewer numbers than a package: 9.19.0 of 9.19.0.56.
+  const std::size_t parts = std::min(loaded.release().size(), built.release().size());
+  if (*Version::parse(loaded.series(parts)) < *Version::parse(built.series(parts)))
     return error(both + ": older", text(what, " ", built.text(), " or a newer one of its major"));
   return ok(both);
 }

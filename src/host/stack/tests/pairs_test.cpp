@@ -54,6 +54,7 @@ TEST(Pairs, B105AnOlderOrOtherMajorLibraryIsAnError) {
   EXPECT_EQ(judge_library("cuDNN", version("8.3.2"), version("8.0.3")).severity, Severity::error);
   EXPECT_EQ(judge_library("cuDNN", version("8.7.0"), version("8.9.2")).severity, Severity::ok);
   EXPECT_EQ(judge_library("cuDNN", version("8.9.2"), version("9.1.0")).severity, Severity::error);
+  EXPECT_EQ(judge_library("cuDNN", version("9.19.0.56"), version("9.19.0")).severity, Severity::ok);
 }
 
 TEST(Pairs, B109ThreeCudaNumbersAreThreeQuestions) {

@@ -52,6 +52,9 @@ struct TorchCopy {
   Fact cuda{};                       ///< version.py: 13.0; kNone: built without
 };
 
+/// `__version__` of a package's version.py; nothing where it cannot be read.
+[[nodiscard]] std::optional<std::string> python_version_text(const std::filesystem::path& file);
+
 /// What is installed, in one PythonPlace. What could not be read stands in `unread`, in words.
 struct Inventory {
   PythonPlace python{};

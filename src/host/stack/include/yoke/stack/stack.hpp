@@ -8,6 +8,7 @@
 #include "yoke/stack/elf.hpp"
 #include "yoke/stack/explain.hpp"
 #include "yoke/stack/inventory.hpp"
+#include "yoke/stack/labels.hpp"
 #include "yoke/stack/library.hpp"
 #include "yoke/stack/matrix.hpp"
 #include "yoke/stack/pairs.hpp"
