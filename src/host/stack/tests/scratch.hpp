@@ -2,10 +2,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
-
-#include "yoke/core/files.hpp"
 
 namespace yoke::stack {
 
@@ -26,7 +25,7 @@ class Scratch {
   std::filesystem::path write(const std::string& name, std::string_view bytes = {}) const {
     const std::filesystem::path path = folder_ / name;
     std::filesystem::create_directories(path.parent_path());
-    core::write_atomically(path, bytes);
+    std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }
 
