@@ -61,8 +61,10 @@ struct Functions {
   Result (*name)(Handle, char*, unsigned);
   Result (*pci)(Handle, PciInfo*);
   Result (*memory)(Handle, MemoryInfo*);
+  Result (*capability)(Handle, int*, int*);  // null: this driver has none
 
   [[nodiscard]] bool load(const Library& library) {
+    if (!library.find("nvmlDeviceGetCudaComputeCapability", capability)) capability = nullptr;
     return library.find("nvmlInit_v2", init) && library.find("nvmlShutdown", shutdown) &&
            library.find("nvmlErrorString", error_string) &&
            library.find("nvmlDeviceGetCount_v2", count) &&
@@ -103,6 +105,10 @@ class DriverNvml final : public Nvml {
     MemoryInfo memory{};
     require(call_.memory(handle, &memory), doing);
     card.memory_bytes = memory.total;
+    int major = 0;
+    int minor = 0;
+    if (call_.capability != nullptr && call_.capability(handle, &major, &minor) == kSuccess)
+      card.capability = core::text(major, ".", minor);
     return card;
   }
 

@@ -24,6 +24,7 @@ TEST(Nvml, ACardIsReadThroughTheDriversLibrary) {
   EXPECT_EQ(card.name, "NVIDIA H200");
   EXPECT_EQ(card.bus_id, "00000000:1B:00.0");
   EXPECT_EQ(card.memory_bytes, 150'754'820'096U);
+  EXPECT_EQ(card.capability, "9.0");
 }
 
 TEST(Nvml, ALostCardIsAnErrorInTheDriversWords) {

@@ -15,6 +15,7 @@ struct Card {
   std::string name{};    ///< "NVIDIA H200"
   std::string bus_id{};  ///< "00000000:1B:00.0"
   std::uint64_t memory_bytes = 0;
+  std::string capability{};  ///< "9.0"; empty: the driver does not tell
 };
 
 /// The management library of NVIDIA's driver, as far as Yoke uses it. FakeNvml stands in for it in
