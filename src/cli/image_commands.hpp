@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace yoke::cli {
+
+// Name the faults of Dockerfiles and requirements files; docs/cmd/image.md.
+int image_lint_command(const std::vector<std::string>& words);
+
+}  // namespace yoke::cli
