@@ -25,4 +25,7 @@ int train_command(const std::vector<std::string>& words);
 // Evaluate trained weights; docs/cmd/eval.md.
 int eval_command(const std::vector<std::string>& words);
 
+// Which versions fit each other; docs/cmd/stack.md.
+int stack_command(const std::vector<std::string>& words);
+
 }  // namespace yoke::cli

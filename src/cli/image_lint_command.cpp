@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "image_commands.hpp"
+#include "option_words.hpp"
 #include "yoke/core/console.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/files.hpp"
@@ -36,8 +37,8 @@ constexpr const char* kUsage =
     "exit codes: 0 clean; 1 findings; 2 usage, or a file that cannot be read\n";
 
 struct LintRequest {
-  std::vector<std::string> files;
-  std::optional<Keep> keep;
+  std::vector<std::string> files{};
+  std::optional<Keep> keep{};
   bool fixes = false;
   bool json = false;
   bool help = false;
@@ -55,25 +56,15 @@ Keep keep_value(const std::string& value) {
 }
 
 LintRequest parse(const std::vector<std::string>& words) {
-  LintRequest request;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (word == "--help" || word == "-h") {
-      request.help = true;
-    } else if (word == "--fix") {
-      request.fixes = true;
-    } else if (word == "--json") {
-      request.json = true;
-    } else if (word == "--keep" && i + 1 < words.size()) {
-      request.keep = keep_value(words[++i]);
-    } else if (word.starts_with("--keep=")) {
-      request.keep = keep_value(word.substr(7));
-    } else if (word.size() > 1 && word.starts_with('-')) {
-      refuse(text("unknown option ", word));
-    } else {
-      request.files.push_back(word);
-    }
-  }
+  const OptionWords options = read_options({.command = "yoke image lint",
+                                            .values = {"--keep"},
+                                            .flags = {"--fix", "--json", "--help", "-h"}},
+                                           words);
+  LintRequest request{.files = options.rest,
+                      .fixes = options.has("--fix"),
+                      .json = options.has("--json"),
+                      .help = options.has("--help") || options.has("-h")};
+  if (const auto keep = options.value("--keep")) request.keep = keep_value(*keep);
   if (request.files.empty() && !request.help) refuse("no file is named");
   return request;
 }
