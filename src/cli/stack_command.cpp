@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "command.hpp"
+#include "inventory_text.hpp"
 #include "option_words.hpp"
 #include "stack_text.hpp"
+#include "yoke/core/environment.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/json.hpp"
 #include "yoke/core/text.hpp"
@@ -24,13 +26,16 @@ constexpr const char* kUsage =
     "usage: yoke stack resolve [--torch V] [--gpu ARCH|NAME] [--driver V] [--python V] [--cuda V]\n"
     "                          [--glibc V] [--abi old|new] [--json] [--matrix FILE]\n"
     "       yoke stack show [TORCH] [--json] [--matrix FILE]\n"
+    "       yoke stack show --installed [--site DIR] [--json]\n"
     "       yoke stack explain \"REQUIREMENT...\" [--index-url URL] [--python V] [--pip V]\n"
     "                          [--glibc V] [--json] [--matrix FILE]\n"
     "\n"
     "Which torch, CUDA, cuDNN, NCCL, driver, Python and glibc fit each other.\n"
     "\n"
     "  resolve  the newest set that fits, or what excludes which set and the nearest that do\n"
-    "  show     what is known of all releases, or of one\n"
+    "  show     what is known of all releases, or of one; --installed: what lies in the Python "
+    "that\n"
+    "           a shell would start, or in DIR, read from its files\n"
     "  explain  what is wrong with a list of packages, and the sets that would fit\n"
     "\n"
     "  --torch 2.9, 2.9.1, '>=2.8,<2.10'   --gpu sm_120, 12.0, 'RTX 5090'; several with commas\n"
@@ -114,8 +119,22 @@ int resolve_command(const OptionWords& words) {
                code);
 }
 
+int show_installed(const OptionWords& words, const stack::Matrix& matrix) {
+  stack::PythonPlace python;
+  if (words.values.contains("--site")) {
+    for (const std::string& folder : words.values.at("--site")) python.folders.emplace_back(folder);
+  } else {
+    python = stack::find_python(core::environment());
+  }
+  const Installed installed = read_installed(matrix, python);
+  return print(
+      words.has("--json") ? core::json_text(installed_json(installed)) : installed_text(installed),
+      kDone);
+}
+
 int show_command(const OptionWords& words) {
   const stack::Matrix matrix = matrix_of(words);
+  if (words.has("--installed")) return show_installed(words, matrix);
   if (words.rest.empty())
     return print(words.has("--json") ? core::json_text(matrix_json(matrix)) : matrix_text(matrix),
                  kDone);
@@ -159,8 +178,8 @@ const OptionTable& option_table() {
   static const OptionTable table{
       .command = "yoke stack",
       .values = {"--torch", "--gpu", "--driver", "--python", "--cuda", "--glibc", "--abi", "--pip",
-                 "--matrix", "--index-url", "--extra-index-url"},
-      .flags = {"--json", "--help", "-h"}};
+                 "--matrix", "--site", "--index-url", "--extra-index-url"},
+      .flags = {"--json", "--installed", "--help", "-h"}};
   return table;
 }
 

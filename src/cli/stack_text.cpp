@@ -220,6 +220,7 @@ std::string release_text(const stack::Release& release) {
                 shown(build.nccl), ", glibc >= ", shown(build.glibc), ", string ABI ",
                 abi_text(build.abi), "\n    code for ", archs_text(build), "; ", shown(build.tier),
                 "; from ", core::joined(build.sources), "\n");
+    for (const std::string& read : build.read) out += "    read: " + read + "\n";
     if (!build.note.empty()) out += "    " + build.note + "\n";
   }
   return out;

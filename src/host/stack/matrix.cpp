@@ -89,6 +89,14 @@ class Entry {
 
   [[nodiscard]] std::string note() const { return json_.contains("note") ? word("note") : ""; }
 
+  [[nodiscard]] std::vector<std::string> read_by() const {
+    std::vector<std::string> out;
+    if (!json_.contains("read")) return out;
+    for (const auto& [key, file] : at("read").items())
+      out.push_back(text(key, ": ", file.get<std::string>()));
+    return out;
+  }
+
   [[noreturn]] void fail(const char* key, const char* how) const {
     throw Error(Code::corrupt_data, text("read ", where_, ": ", key, " ", how),
                 "docs/stack.md has the format");
@@ -130,6 +138,7 @@ Build read_build(const Entry& entry) {
           .abi = read_abi(entry),
           .glibc = entry.fact("glibc"),
           .sources = entry.words("sources").value_or(std::vector<std::string>{}),
+          .read = entry.read_by(),
           .note = entry.note()};
 }
 

@@ -47,6 +47,8 @@ struct Build {
   std::optional<StringAbi> abi{};
   Fact glibc{};  ///< the oldest that it runs on
   std::vector<std::string> sources{};
+  std::vector<std::string>
+      read{};  ///< values that were read from a wheel: "ptx: torch 2.6.0+cu124: ..."
   std::string note{};
 
   [[nodiscard]] bool is_cpu() const noexcept { return wheel == "cpu"; }

@@ -5,7 +5,10 @@
 /// and what is installed, read from files alone (inventory). No torch, and none is imported.
 
 #include "yoke/stack/driver.hpp"
+#include "yoke/stack/elf.hpp"
 #include "yoke/stack/explain.hpp"
+#include "yoke/stack/inventory.hpp"
+#include "yoke/stack/library.hpp"
 #include "yoke/stack/matrix.hpp"
 #include "yoke/stack/pairs.hpp"
 #include "yoke/stack/requirement.hpp"
