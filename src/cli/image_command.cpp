@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::array kImageCommands{
     Command{"lint", "name the faults of Dockerfiles and requirements files", image_lint_command},
+    Command{"run", "start a program in an image, with the cards that were asked for",
+            image_run_command},
 };
 
 std::string usage() {

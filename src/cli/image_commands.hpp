@@ -8,4 +8,7 @@ namespace yoke::cli {
 // Name the faults of Dockerfiles and requirements files; docs/cmd/image.md.
 int image_lint_command(const std::vector<std::string>& words);
 
+// Start a program in an image; docs/cmd/image.md.
+int image_run_command(const std::vector<std::string>& words);
+
 }  // namespace yoke::cli
