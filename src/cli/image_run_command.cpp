@@ -159,7 +159,7 @@ int run_in_sandbox(const RunWords& words, const core::EnvironmentMap& variables)
     return startable.exit_code;
   }
   if (words.request.detached) detach(words.request);
-  image::exec_sandbox(sandbox, words.request, opened.root);
+  return image::run_sandbox(sandbox, words.request, opened.root);
 }
 
 int emit(const RunWords& words) {

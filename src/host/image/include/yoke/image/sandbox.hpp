@@ -52,12 +52,13 @@ struct Startable {
                                       const core::EnvironmentMap& variables,
                                       const std::string& folder);
 
-/// Starts the sandbox in place of this process: does not return unless it throws.
+/// Runs the sandbox and returns the program's exit code, 128+n after signal n. Signals that come
+/// meanwhile are passed to the program, which has its time to save.
 /// What the program writes outside of volumes lies in memory over the root folder and is gone at
 /// its end; with `writable` it goes into the folder.
-/// Errors: not_found without bubblewrap; unsupported where the system forbids mounts, with the
-///   system's reason.
-[[noreturn]] void exec_sandbox(const Sandbox& sandbox, const RunRequest& request,
-                               const std::string& root);
+/// Errors, thrown in a child process too, which then has to end: not_found without bubblewrap;
+///   unsupported where the system forbids mounts, with the system's reason.
+[[nodiscard]] int run_sandbox(const Sandbox& sandbox, const RunRequest& request,
+                              const std::string& root);
 
 }  // namespace yoke::image

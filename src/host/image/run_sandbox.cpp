@@ -1,8 +1,10 @@
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -94,9 +97,9 @@ void quiet_input() {
   if (null >= 0) ::dup2(null, STDIN_FILENO);
 }
 
-}  // namespace
-
-void exec_sandbox(const Sandbox& sandbox, const RunRequest& request, const std::string& root) {
+/// Becomes bubblewrap. `information` gets the number of its first process inside.
+[[noreturn]] void become_sandbox(const Sandbox& sandbox, const RunRequest& request,
+                                 const std::string& root, int information) {
   std::vector<std::string> words = sandbox.command;
   if (!request.writable) {
     const std::string merged = overlay(root);
@@ -104,6 +107,7 @@ void exec_sandbox(const Sandbox& sandbox, const RunRequest& request, const std::
       if (words[i] == "--bind" && words[i + 2] == "/") words[i + 1] = merged;
     }
   }
+  words.insert(words.end(), {"--info-fd", std::to_string(information)});
   for (const InjectedText& file : sandbox.texts) {
     words.insert(words.end(), {"--perms", "0644", "--ro-bind-data",
                                std::to_string(descriptor_of(file)), file.path});
@@ -117,6 +121,71 @@ void exec_sandbox(const Sandbox& sandbox, const RunRequest& request, const std::
   ::execvp(arguments.front(), arguments.data());
   throw Error(Code::not_found, text("start the sandbox: bwrap: ", std::strerror(errno)),
               "install bubblewrap, or use --engine");
+}
+
+/// Without a terminal of its own the sandbox leaves the caller's process group, so that Ctrl-C
+/// comes to us alone, and is passed on.
+void leave_group(const RunRequest& request) {
+  if (!request.terminal && ::isatty(STDIN_FILENO) == 0) ::setpgid(0, 0);
+  if (!request.terminal && !request.interactive) ::setpgid(0, 0);
+}
+
+/// The signals that a program may want to see before its end.
+sigset_t passed_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD})
+    ::sigaddset(&set, number);
+  return set;
+}
+
+/// The process of which bubblewrap says {"child-pid": N}; its first child is the program.
+std::optional<pid_t> program_behind(int information) {
+  std::array<char, 512> bytes{};
+  const ssize_t count = ::pread(information, bytes.data(), bytes.size() - 1, 0);
+  const std::string said(bytes.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
+  const std::size_t colon = said.find(':', said.find("child-pid"));
+  if (colon == std::string::npos) return std::nullopt;
+  const std::size_t first = said.find_first_of("0123456789", colon);
+  const auto inside =
+      core::parse_integer(said.substr(first, said.find_first_not_of("0123456789", first) - first));
+  if (!inside) return std::nullopt;
+  std::ifstream children(text("/proc/", *inside, "/task/", *inside, "/children"));
+  pid_t program = 0;
+  return children >> program ? std::optional(program) : std::nullopt;
+}
+
+/// Waits for the end and passes signals on; bubblewrap itself would die of them and take the
+/// program along before it could save.
+int watch(pid_t sandbox, int information, const sigset_t& signals) {
+  while (true) {
+    int number = 0;
+    if (::sigwait(&signals, &number) != 0) continue;
+    if (number != SIGCHLD) {
+      ::kill(program_behind(information).value_or(sandbox), number);
+      continue;
+    }
+    int status = 0;
+    if (::waitpid(sandbox, &status, WNOHANG) != sandbox) continue;
+    constexpr int kBySignal = 128;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : kBySignal + WTERMSIG(status);
+  }
+}
+
+}  // namespace
+
+int run_sandbox(const Sandbox& sandbox, const RunRequest& request, const std::string& root) {
+  const int information = ::memfd_create("yoke-sandbox", 0);
+  if (information < 0) fail("keep the sandbox's number");
+  const sigset_t signals = passed_signals();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &signals, &before);
+  const pid_t child = ::fork();
+  if (child < 0) fail("a process");
+  if (child > 0) return watch(child, information, signals);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  leave_group(request);
+  become_sandbox(sandbox, request, root, information);
 }
 
 }  // namespace yoke::image
