@@ -17,6 +17,8 @@ constexpr std::array kImageCommands{
     Command{"lint", "name the faults of Dockerfiles and requirements files", image_lint_command},
     Command{"run", "start a program in an image, with the cards that were asked for",
             image_run_command},
+    Command{"verify", "find driver files that must not be in an image's layers",
+            image_verify_command},
 };
 
 std::string usage() {

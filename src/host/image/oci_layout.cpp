@@ -12,6 +12,7 @@
 #include "yoke/core/json.hpp"
 #include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/image/layer.hpp"
 
 namespace yoke::image {
 namespace {
@@ -85,6 +86,14 @@ class Layout {
     const std::string file =
         blob(digest_of(manifest_.value("config", Json::object()), digest_)).string();
     return read_image_config(core::read_file(file), file);
+  }
+
+  [[nodiscard]] std::vector<fs::path> layers() const {
+    std::vector<fs::path> files;
+    for (const Json& layer : list_of(manifest_, "layers", blob(digest_).string())) {
+      files.push_back(blob(digest_of(layer, digest_)));
+    }
+    return files;
   }
 
   void unpack(const fs::path& target) const {
@@ -214,6 +223,11 @@ ImageSettings read_image_config(std::string_view json, std::string_view what) {
   settings.folder = text_of(config, "WorkingDir");
   settings.user = text_of(config, "User");
   return settings;
+}
+
+std::vector<fs::path> layer_files(const fs::path& path) {
+  if (!fs::is_directory(path)) return {path};
+  return Layout(path).layers();
 }
 
 OpenedImage open_image(const fs::path& path) {

@@ -7,6 +7,7 @@
 #include "yoke/image/emit.hpp"
 #include "yoke/image/gpu_request.hpp"
 #include "yoke/image/injection.hpp"
+#include "yoke/image/layer.hpp"
 #include "yoke/image/linker_cache.hpp"
 #include "yoke/image/lint.hpp"
 #include "yoke/image/oci_layout.hpp"
