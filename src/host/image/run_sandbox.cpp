@@ -144,9 +144,10 @@ std::optional<pid_t> program_behind(int information) {
   std::array<char, 512> bytes{};
   const ssize_t count = ::pread(information, bytes.data(), bytes.size() - 1, 0);
   const std::string said(bytes.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
-  const std::size_t colon = said.find(':', said.find("child-pid"));
-  if (colon == std::string::npos) return std::nullopt;
-  const std::size_t first = said.find_first_of("0123456789", colon);
+  const std::size_t name = said.find("child-pid");
+  const std::size_t first =
+      name == std::string::npos ? name : said.find_first_of("0123456789", name);
+  if (first == std::string::npos) return std::nullopt;
   const auto inside =
       core::parse_integer(said.substr(first, said.find_first_not_of("0123456789", first) - first));
   if (!inside) return std::nullopt;
