@@ -75,7 +75,9 @@ TEST_P(Emitted, NamesImageProgramAndCard) {
   } else {
     EXPECT_THAT(text, HasSubstr("localhost/yoke:v2.9"));
   }
-  if (GetParam() != "cdi" && GetParam() != "devcontainer") EXPECT_THAT(text, HasSubstr("train.py"));
+  if (GetParam() != "cdi" && GetParam() != "devcontainer") {
+    EXPECT_THAT(text, HasSubstr("train.py"));
+  }
   if (GetParam() == "kubernetes") {
     EXPECT_THAT(text, HasSubstr("nvidia.com/gpu: 1"));
   } else if (GetParam() == "slurm") {
