@@ -9,6 +9,7 @@
 
 #include "fake_host.hpp"
 #include "yoke/core/error.hpp"
+#include "yoke/core/process.hpp"
 #include "yoke/image/cdi.hpp"
 
 namespace yoke::image {
@@ -363,6 +364,20 @@ TEST(Tree, LinksNeverLeadOutOfTheRoot) {
   EXPECT_EQ(image.tree().read("/../../etc/passwd"), "inside");
   EXPECT_EQ(image.tree().resolve("/loop"), std::nullopt);
   EXPECT_EQ(image.tree().resolve("/out/etc/passwd"), std::nullopt);
+}
+
+TEST(LinkerCache, LdconfigReadsWhatWeWrite) {
+  const std::string program = "/sbin/ldconfig";
+  if (!std::filesystem::exists(program)) GTEST_SKIP() << "no " << program << " here";
+  FakeHost host;
+  host.cache({"/run/yoke/driver/lib/libcuda.so.1", "/lib/libc.so.6"});
+  const std::string file = (host.root() / "etc/ld.so.cache").string();
+
+  const auto result = core::run_child({.command = {program, "-p", "-C", file}});
+
+  EXPECT_THAT(result.out, HasSubstr("2 libs found"));
+  EXPECT_THAT(result.out, HasSubstr("libcuda.so.1 (libc6,"));
+  EXPECT_THAT(result.out, HasSubstr("=> /run/yoke/driver/lib/libcuda.so.1"));
 }
 
 TEST(LinkerCache, DamagedFilesAreRefused) {
