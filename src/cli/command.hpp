@@ -16,6 +16,9 @@ struct Command {
 // Start ranks of a program; docs/cmd/launch.md.
 int launch_command(const std::vector<std::string>& words);
 
+// Check, build and run images; docs/cmd/image.md.
+int image_command(const std::vector<std::string>& words);
+
 // Train a model on every device; docs/cmd/train.md.
 int train_command(const std::vector<std::string>& words);
 

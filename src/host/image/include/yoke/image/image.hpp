@@ -1,0 +1,16 @@
+#pragma once
+
+/// Room image: Dockerfiles and requirements files held against what fits; what a container gets for
+/// its cards, as an explained plan; a sandbox that runs an image; the plan for other engines.
+
+#include "yoke/image/cdi.hpp"
+#include "yoke/image/emit.hpp"
+#include "yoke/image/gpu_request.hpp"
+#include "yoke/image/injection.hpp"
+#include "yoke/image/layer.hpp"
+#include "yoke/image/linker_cache.hpp"
+#include "yoke/image/lint.hpp"
+#include "yoke/image/oci_layout.hpp"
+#include "yoke/image/run_request.hpp"
+#include "yoke/image/sandbox.hpp"
+#include "yoke/image/tree.hpp"

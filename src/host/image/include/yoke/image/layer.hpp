@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "yoke/image/lint.hpp"
+
+namespace yoke::image {
+
+/// A file of an image's layer, as the layer's tar names it.
+struct LayerEntry {
+  std::string path{};  ///< without a leading / or ./
+  char kind = '0';     ///< tar's letter: '0' file, '1' hard link, '2' link, '5' folder
+  std::uint64_t size = 0;
+  std::string target{};  ///< of a link
+};
+
+/// The entries of a layer, plain or gzip; ustar, GNU and pax names. File contents are skipped.
+/// Errors: not_found, io; corrupt_data with the file and the place for one that is no tar;
+///   unsupported for zstd.
+[[nodiscard]] std::vector<LayerEntry> read_layer(const std::filesystem::path& file);
+
+struct LayerFault {
+  Severity severity = Severity::error;
+  std::string path{};
+  std::string reason{};
+};
+
+/// What must not be in a layer: empty driver files, which an image gets that is built under a GPU
+/// runtime and which then stand in the driver's way; whole copies of the driver; links to either.
+[[nodiscard]] std::vector<LayerFault> check_layer(const std::vector<LayerEntry>& entries);
+
+/// The layers of an OCI layout in their order, or the one layer that a file is.
+/// Errors: as open_image.
+[[nodiscard]] std::vector<std::filesystem::path> layer_files(const std::filesystem::path& path);
+
+}  // namespace yoke::image

@@ -1,0 +1,3 @@
+FROM python:3.12-slim
+RUN pip install --no-cache-dir
+  torch==2.9.1

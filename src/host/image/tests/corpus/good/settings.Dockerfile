@@ -1,0 +1,6 @@
+FROM python:3.12-slim
+ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility
+ENV NVIDIA_REQUIRE_CUDA="cuda>=12.0"
+ENV LD_LIBRARY_PATH=/usr/local/nvidia/lib:/usr/local/nvidia/lib64
+ENV TOKENIZERS_PARALLELISM=false MAX_TOKENS=512 HF_HUB_DISABLE_IMPLICIT_TOKEN=1
+RUN pip install torch==2.9.1

@@ -1,0 +1,5 @@
+ARG BASE
+FROM ${BASE}
+ARG TORCH_VERSION
+ARG CUDA_SUFFIX
+RUN pip install torch==${TORCH_VERSION}+${CUDA_SUFFIX} torchvision
