@@ -4,7 +4,11 @@
 /// epoch, rank) alone, prepared ahead by threads. No torch.
 
 #include "yoke/feed/classes.hpp"
+#include "yoke/feed/decode.hpp"
+#include "yoke/feed/encoded_images.hpp"
 #include "yoke/feed/idx.hpp"
+#include "yoke/feed/image_folder.hpp"
+#include "yoke/feed/image_rows.hpp"
 #include "yoke/feed/labelled_images.hpp"
 #include "yoke/feed/order.hpp"
 #include "yoke/feed/pixels.hpp"
@@ -12,3 +16,4 @@
 #include "yoke/feed/random.hpp"
 #include "yoke/feed/shard.hpp"
 #include "yoke/feed/slot_ring.hpp"
+#include "yoke/feed/transforms.hpp"

@@ -1,0 +1,137 @@
+#include "filter_taps.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace yoke::feed {
+namespace {
+
+constexpr int kMostBits = 20;  // 255 * 2^20 * (1 + bicubic's overshoot) fits 32 bits
+
+double bilinear(double x) { return std::max(0.0, 1.0 - std::abs(x)); }
+
+// Keys' cubic with a = -1/2.
+double bicubic(double x) {
+  constexpr double kA = -0.5;
+  x = std::abs(x);
+  if (x < 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
+  if (x < 2) return (((x - 5) * x + 8) * x - 4) * kA;
+  return 0;
+}
+
+struct Filter {
+  double (*weight)(double);
+  double reach;
+};
+
+Filter filter_of(Interpolation interpolation) {
+  if (interpolation == Interpolation::bicubic) return {bicubic, 2};
+  return {bilinear, 1};
+}
+
+// Pillow's arithmetic, in its order, so that the same pixels take part.
+class Sampling {
+ public:
+  Sampling(const Axis& axis, Interpolation interpolation)
+      : nearest_(interpolation == Interpolation::nearest),
+        filter_(filter_of(interpolation)),
+        length_(axis.length),
+        step_(static_cast<double>(axis.length) / axis.result),
+        widening_(std::max(step_, 1.0)),
+        reach_(filter_.reach * widening_) {}
+
+  [[nodiscard]] PixelRange pixels(int output) const {
+    const double centre = (output + 0.5) * step_;
+    if (nearest_) {
+      const int pixel = std::min(static_cast<int>(centre), length_ - 1);
+      return {pixel, pixel + 1};
+    }
+    return {std::max(0, static_cast<int>(centre - reach_ + 0.5)),
+            std::min(length_, static_cast<int>(centre + reach_ + 0.5))};
+  }
+
+  // Adds up to 1.
+  void weights(int output, const PixelRange& pixels, std::vector<double>& out) const {
+    out.assign(static_cast<std::size_t>(pixels.end - pixels.first), 1.0);
+    if (nearest_) return;
+    const double centre = (output + 0.5) * step_;
+    double sum = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = filter_.weight((pixels.first + static_cast<int>(i) - centre + 0.5) / widening_);
+      sum += out[i];
+    }
+    for (double& weight : out) weight /= sum;
+  }
+
+  [[nodiscard]] int most_pixels() const {
+    return nearest_ ? 1 : 2 * static_cast<int>(std::ceil(reach_)) + 1;
+  }
+
+ private:
+  bool nearest_;
+  Filter filter_;
+  int length_;
+  double step_;
+  double widening_;
+  double reach_;
+};
+
+// As many bits as let the largest weight fit 16, with room for what rounding adds to it.
+int bits_for(double largest) {
+  constexpr int kRoom = 64;
+  int bits = 0;
+  while (bits < kMostBits &&
+         std::ldexp(largest, bits + 1) + kRoom < std::numeric_limits<std::int16_t>::max()) {
+    ++bits;
+  }
+  return bits;
+}
+
+// Rounds; what rounding lost or won goes to the largest weight.
+void to_integers(const std::vector<double>& weights, int bits, std::int16_t* out) {
+  int left = 1 << bits;
+  std::size_t largest = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    out[i] = static_cast<std::int16_t>(std::lround(std::ldexp(weights[i], bits)));
+    left -= out[i];
+    if (weights[i] > weights[largest]) largest = i;
+  }
+  out[largest] = static_cast<std::int16_t>(out[largest] + left);
+}
+
+}  // namespace
+
+FilterTaps filter_taps(const Axis& axis, Interpolation interpolation) {
+  const Sampling sampling(axis, interpolation);
+  const int outputs = axis.end - axis.first;
+  const PixelRange needed = pixels_needed(axis, interpolation);
+  FilterTaps taps;
+  taps.origin = needed.first;
+  taps.length = needed.end - needed.first;
+  taps.count = (sampling.most_pixels() + 3) / 4 * 4;
+  taps.weights.assign(static_cast<std::size_t>(outputs) * static_cast<std::size_t>(taps.count), 0);
+  std::vector<std::vector<double>> exact(static_cast<std::size_t>(outputs));
+  double largest = 0;
+  for (int i = 0; i < outputs; ++i) {
+    const PixelRange pixels = sampling.pixels(axis.first + i);
+    auto& weights = exact[static_cast<std::size_t>(i)];
+    sampling.weights(axis.first + i, pixels, weights);
+    largest = std::max(largest, *std::ranges::max_element(weights));
+    taps.first.push_back(pixels.first - taps.origin);
+    taps.used.push_back(pixels.end - pixels.first);
+  }
+  taps.bits = bits_for(largest);
+  for (int i = 0; i < outputs; ++i) {
+    to_integers(exact[static_cast<std::size_t>(i)], taps.bits,
+                taps.weights.data() + static_cast<std::ptrdiff_t>(i) * taps.count);
+  }
+  return taps;
+}
+
+PixelRange pixels_needed(const Axis& axis, Interpolation interpolation) {
+  const Sampling sampling(axis, interpolation);
+  return {sampling.pixels(axis.first).first, sampling.pixels(axis.end - 1).end};
+}
+
+}  // namespace yoke::feed
