@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace yoke::feed {
 namespace {
@@ -51,17 +52,20 @@ class Sampling {
             std::min(length_, static_cast<int>(centre + reach_ + 0.5))};
   }
 
-  // Adds up to 1.
-  void weights(int output, const PixelRange& pixels, std::vector<double>& out) const {
-    out.assign(static_cast<std::size_t>(pixels.end - pixels.first), 1.0);
-    if (nearest_) return;
+  // Adds up to 1; as many as the output has pixels.
+  void weights(int output, const PixelRange& pixels, double* out) const {
+    const int count = pixels.end - pixels.first;
+    if (nearest_) {
+      out[0] = 1;
+      return;
+    }
     const double centre = (output + 0.5) * step_;
     double sum = 0;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      out[i] = filter_.weight((pixels.first + static_cast<int>(i) - centre + 0.5) / widening_);
+    for (int i = 0; i < count; ++i) {
+      out[i] = filter_.weight((pixels.first + i - centre + 0.5) / widening_);
       sum += out[i];
     }
-    for (double& weight : out) weight /= sum;
+    for (int i = 0; i < count; ++i) out[i] /= sum;
   }
 
   [[nodiscard]] int most_pixels() const {
@@ -89,7 +93,7 @@ int bits_for(double largest) {
 }
 
 // Rounds; what rounding lost or won goes to the largest weight.
-void to_integers(const std::vector<double>& weights, int bits, std::int16_t* out) {
+void to_integers(std::span<const double> weights, int bits, std::int16_t* out) {
   int left = 1 << bits;
   std::size_t largest = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -102,29 +106,30 @@ void to_integers(const std::vector<double>& weights, int bits, std::int16_t* out
 
 }  // namespace
 
+// Note [Bits]: the weights' bits follow from all outputs, wanted or not, so that a window's pixels
+// are those of the whole.
 FilterTaps filter_taps(const Axis& axis, Interpolation interpolation) {
   const Sampling sampling(axis, interpolation);
-  const int outputs = axis.end - axis.first;
   const PixelRange needed = pixels_needed(axis, interpolation);
   FilterTaps taps;
   taps.origin = needed.first;
   taps.length = needed.end - needed.first;
   taps.count = (sampling.most_pixels() + 3) / 4 * 4;
-  taps.weights.assign(static_cast<std::size_t>(outputs) * static_cast<std::size_t>(taps.count), 0);
-  std::vector<std::vector<double>> exact(static_cast<std::size_t>(outputs));
-  double largest = 0;
-  for (int i = 0; i < outputs; ++i) {
-    const PixelRange pixels = sampling.pixels(axis.first + i);
-    auto& weights = exact[static_cast<std::size_t>(i)];
-    sampling.weights(axis.first + i, pixels, weights);
-    largest = std::max(largest, *std::ranges::max_element(weights));
+  const auto count = static_cast<std::size_t>(taps.count);
+  std::vector<double> exact(static_cast<std::size_t>(axis.result) * count, 0);
+  for (int i = 0; i < axis.result; ++i) {
+    sampling.weights(i, sampling.pixels(i), exact.data() + static_cast<std::size_t>(i) * count);
+  }
+  taps.bits = bits_for(*std::ranges::max_element(exact));
+  taps.weights.assign(static_cast<std::size_t>(axis.end - axis.first) * count, 0);
+  for (int i = axis.first; i < axis.end; ++i) {
+    const PixelRange pixels = sampling.pixels(i);
     taps.first.push_back(pixels.first - taps.origin);
     taps.used.push_back(pixels.end - pixels.first);
-  }
-  taps.bits = bits_for(largest);
-  for (int i = 0; i < outputs; ++i) {
-    to_integers(exact[static_cast<std::size_t>(i)], taps.bits,
-                taps.weights.data() + static_cast<std::ptrdiff_t>(i) * taps.count);
+    to_integers(std::span(exact).subspan(static_cast<std::size_t>(i) * count,
+                                         static_cast<std::size_t>(taps.used.back())),
+                taps.bits,
+                taps.weights.data() + static_cast<std::size_t>(i - axis.first) * count);
   }
   return taps;
 }

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <vector>
 
 #include "codec.hpp"
 #include "exif.hpp"
@@ -114,6 +114,7 @@ class JpegCodec final : public Codec {
     image.reshape(static_cast<int>(jpeg_.output_width), region.height);
     image_ = &image;
     if (!errors_.guarded([this] { read_rows(); })) fail("decode the JPEG");
+    if (whole_file) rest_.resize(image.row_bytes());
     if (whole_file && !errors_.guarded([this] { read_rest(); })) fail("decode the JPEG");
     jpeg_abort_decompress(&jpeg_);
     check_end();
@@ -183,9 +184,10 @@ class JpegCodec final : public Codec {
     }
   }
 
+  // Skipping would not look at the bytes.
   void read_rest() {
-    jpeg_skip_scanlines(&jpeg_, jpeg_.output_height - jpeg_.output_scanline);
-    jpeg_finish_decompress(&jpeg_);
+    JSAMPROW row = rest_.data();
+    while (jpeg_.output_scanline < jpeg_.output_height) jpeg_read_scanlines(&jpeg_, &row, 1);
   }
 
   void check_end() {
@@ -211,6 +213,7 @@ class JpegCodec final : public Codec {
   ByteView bytes_;
   Region region_;
   Image* image_ = nullptr;
+  std::vector<JSAMPLE> rest_;  // a row that nobody asked for
   int first_column_ = 0;
 };
 
