@@ -96,8 +96,8 @@ Region ImageDecoder::read(const Region& region, Image& image) {
   if (s.current == nullptr) throw Error(Code::internal, "decode the image: none is open");
   Codec& codec = *std::exchange(s.current, nullptr);
   if (s.orientation == 1) return codec.read(region, image);
-  const Region inside = codec.read(
-      stored_region(region, s.orientation, s.stored.width, s.stored.height), s.turned);
+  const Region inside =
+      codec.read(stored_region(region, s.orientation, s.stored.width, s.stored.height), s.turned);
   image = upright(s.turned, inside, s.orientation);
   return image.whole();
 }

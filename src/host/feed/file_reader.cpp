@@ -15,9 +15,9 @@ namespace yoke::feed {
 namespace {
 
 [[noreturn]] void fail(const char* doing, const std::filesystem::path& path, int system_error) {
-  throw Error(system_error == ENOENT ? Code::not_found : Code::io,
-              core::text(doing, " ", path.string(), ": ",
-                         std::generic_category().message(system_error)));
+  throw Error(
+      system_error == ENOENT ? Code::not_found : Code::io,
+      core::text(doing, " ", path.string(), ": ", std::generic_category().message(system_error)));
 }
 
 }  // namespace

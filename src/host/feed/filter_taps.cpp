@@ -128,8 +128,7 @@ FilterTaps filter_taps(const Axis& axis, Interpolation interpolation) {
     taps.used.push_back(pixels.end - pixels.first);
     to_integers(std::span(exact).subspan(static_cast<std::size_t>(i) * count,
                                          static_cast<std::size_t>(taps.used.back())),
-                taps.bits,
-                taps.weights.data() + static_cast<std::size_t>(i - axis.first) * count);
+                taps.bits, taps.weights.data() + static_cast<std::size_t>(i - axis.first) * count);
   }
   return taps;
 }

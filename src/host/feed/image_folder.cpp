@@ -35,8 +35,9 @@ void leave_out_hidden(const std::filesystem::path& root, std::vector<std::string
     return name.starts_with('.');
   });
   if (hidden.empty()) return;
-  core::say(core::Level::warning, core::text(root.string(), ": hidden folders are no classes: ",
-                                             some_of(hidden), " left out"));
+  core::say(
+      core::Level::warning,
+      core::text(root.string(), ": hidden folders are no classes: ", some_of(hidden), " left out"));
 }
 
 // All folders below `path`, itself included, sorted by the bytes of their paths, as Python sorts
@@ -82,10 +83,9 @@ void ImageFolder::number_classes(const std::vector<std::string>& found,
   labels_ = std::move(match.labels);
   missing_ = std::move(match.missing);
   if (missing_.empty()) return;
-  core::say(core::Level::warning,
-            core::text(root_.string(), ": no folder for ", missing_.size(),
-                       missing_.size() == 1 ? " class" : " classes", " of training: ",
-                       some_of(missing_)));
+  core::say(core::Level::warning, core::text(root_.string(), ": no folder for ", missing_.size(),
+                                             missing_.size() == 1 ? " class" : " classes",
+                                             " of training: ", some_of(missing_)));
 }
 
 void ImageFolder::list_classes(const std::vector<std::string>& found,
@@ -97,8 +97,7 @@ void ImageFolder::list_classes(const std::vector<std::string>& found,
     if (files_.size() == before) empty.push_back(found[i]);
   }
   if (empty.empty() || (options.allow_empty && !files_.empty())) return;
-  throw Error(Code::invalid_argument,
-              core::text(root_.string(), ": no image in ", some_of(empty)),
+  throw Error(Code::invalid_argument, core::text(root_.string(), ": no image in ", some_of(empty)),
               core::text("images end with ", image_suffixes_text(),
                          "; remove the folders, or allow empty ones"));
 }
@@ -106,18 +105,19 @@ void ImageFolder::list_classes(const std::vector<std::string>& found,
 void ImageFolder::add_folder(const std::string& path, std::int64_t label) {
   std::vector<std::pair<std::string, Listing>> found;
   walk(path, 0, found);
-  std::ranges::sort(found, {}, [](const auto& folder) -> const std::string& { return folder.first; });
+  std::ranges::sort(found, {},
+                    [](const auto& folder) -> const std::string& { return folder.first; });
   for (auto& [folder, listing] : found) {
     const auto number = static_cast<std::uint32_t>(folders_.size());
     const std::size_t before = files_.size();
     for (const std::string& name : listing.files) {
       const std::string suffix = lower_suffix(name);
       if (is_foreign_image_suffix(suffix)) {
-        throw Error(Code::unsupported,
-                    core::text("list ", folder, ": ", name, ": images of type .", suffix,
-                               " are not read"),
-                    core::text("convert them to one of ", image_suffixes_text(),
-                               ", or take them out of the folder"));
+        throw Error(
+            Code::unsupported,
+            core::text("list ", folder, ": ", name, ": images of type .", suffix, " are not read"),
+            core::text("convert them to one of ", image_suffixes_text(),
+                       ", or take them out of the folder"));
       }
       if (!is_image_suffix(suffix)) continue;
       files_.push_back({names_.size(), static_cast<std::uint32_t>(name.size()), number});

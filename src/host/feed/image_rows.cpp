@@ -34,7 +34,8 @@ bool is_bad_sample(const Error& error) {
 BadSamples bad_samples_from_name(std::string_view name) {
   const auto* const found = std::ranges::find(kPolicies, name);
   if (found != kPolicies.end()) return static_cast<BadSamples>(found - kPolicies.begin());
-  throw Error(Code::invalid_argument, core::text("policy for bad samples \"", name, "\" is not known"),
+  throw Error(Code::invalid_argument,
+              core::text("policy for bad samples \"", name, "\" is not known"),
               core::unknown_name_hint(name, {kPolicies.begin(), kPolicies.end()}));
 }
 
@@ -90,8 +91,8 @@ struct ImageRows::State {
     other.seed ^= kSubstituteStream;
     Draws choices(other);
     for (int i = 0; i < kSubstitutes; ++i) {
-      const auto index = static_cast<std::int64_t>(
-          choices.below(static_cast<std::uint64_t>(images->size())));
+      const auto index =
+          static_cast<std::int64_t>(choices.below(static_cast<std::uint64_t>(images->size())));
       const auto error = try_fill(key, index, workspace, row);
       if (!error) return {index, images->label(index), true};
       note(*error, index);

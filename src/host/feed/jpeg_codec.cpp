@@ -10,7 +10,8 @@ namespace yoke::feed {
 namespace {
 
 constexpr int kMostScans = 500;  // a hostile progressive file has thousands, each a pass over all
-constexpr std::size_t kTailBytes = 64;  // an end mark further from the end than this is not looked for
+constexpr std::size_t kTailBytes =
+    64;  // an end mark further from the end than this is not looked for
 
 // Reads from memory; beyond its end an end mark, so that the library finishes what it has.
 struct MemorySource {
@@ -192,17 +193,17 @@ class JpegCodec final : public Codec {
 
   void check_end() {
     if (!source_.ran_out || options_.truncated == Truncated::fill) return;
-    throw Error(Code::corrupt_data,
-                core::text("decode the JPEG: the file ends too early, after ", bytes_.size(),
-                           " bytes"),
-                "fetch the file again");
+    throw Error(
+        Code::corrupt_data,
+        core::text("decode the JPEG: the file ends too early, after ", bytes_.size(), " bytes"),
+        "fetch the file again");
   }
 
   [[noreturn]] void fail(const char* doing) {
     const std::size_t at = bytes_.size() - (source_.ran_out ? 0 : source_.manager.bytes_in_buffer);
     jpeg_abort_decompress(&jpeg_);
-    throw Error(Code::corrupt_data, core::text(doing, ": ", errors_.text, " (near byte ", at, " of ",
-                                               bytes_.size(), ")"));
+    throw Error(Code::corrupt_data, core::text(doing, ": ", errors_.text, " (near byte ", at,
+                                               " of ", bytes_.size(), ")"));
   }
 
   const DecodeOptions options_;

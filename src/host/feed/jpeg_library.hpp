@@ -1,10 +1,10 @@
 #pragma once
 
+#include <jpeglib.h>
+
 #include <csetjmp>
 #include <cstddef>
 #include <cstdio>  // jpeglib.h needs its types
-
-#include <jpeglib.h>
 
 namespace yoke::feed {
 

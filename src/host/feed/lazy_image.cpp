@@ -61,8 +61,8 @@ void LazyImage::pad(const Padding& padding) {
                  image.height() + padding.top + padding.bottom);
   std::memset(padded.row(0), 0, static_cast<std::size_t>(padded.height()) * padded.row_bytes());
   for (int y = 0; y < image.height(); ++y) {
-    std::memcpy(padded.row(padding.top + y) + std::ptrdiff_t{left} * Image::kPixelBytes, image.row(y),
-                image.row_bytes());
+    std::memcpy(padded.row(padding.top + y) + std::ptrdiff_t{left} * Image::kPixelBytes,
+                image.row(y), image.row_bytes());
   }
   std::swap(workspace_.made, workspace_.spare);
   region_ = workspace_.made.whole();

@@ -32,8 +32,8 @@ class PngCodec final : public Codec {
 
   Region read(const Region& region, Image& image) override {
     image.reshape(static_cast<int>(head_.width), static_cast<int>(head_.height));
-    require("decode the PNG", spng_decode_image(context_.get(), nullptr, 0, SPNG_FMT_RGBA8,
-                                                SPNG_DECODE_PROGRESSIVE));
+    require("decode the PNG",
+            spng_decode_image(context_.get(), nullptr, 0, SPNG_FMT_RGBA8, SPNG_DECODE_PROGRESSIVE));
     if (options_.truncated == Truncated::fill) clear(image);
     read_rows(image);
     context_.reset();

@@ -40,11 +40,11 @@ bool holds(const Axis& axis) {
 
 void check(const Axes& axes) {
   if (holds(axes.columns) && holds(axes.rows)) return;
-  throw Error(Code::invalid_argument,
-              core::text("resize ", axes.columns.length, " x ", axes.rows.length, " pixels to ",
-                         axes.columns.result, " x ", axes.rows.result, ": columns ",
-                         axes.columns.first, " to ", axes.columns.end, ", rows ", axes.rows.first,
-                         " to ", axes.rows.end));
+  throw Error(
+      Code::invalid_argument,
+      core::text("resize ", axes.columns.length, " x ", axes.rows.length, " pixels to ",
+                 axes.columns.result, " x ", axes.rows.result, ": columns ", axes.columns.first,
+                 " to ", axes.columns.end, ", rows ", axes.rows.first, " to ", axes.rows.end));
 }
 
 void check_inside(const Image& image, const Region& needed) {
@@ -82,9 +82,9 @@ void Resizer::resize(const Image& image, const Region& region, const Target& tar
 
   columns_.reshape(axes.columns.end - axes.columns.first, rows.length);
   for (int y = 0; y < columns_.height(); ++y) {
-    kernels.sum_columns(columns,
-                        image.row(needed.top + y) + std::ptrdiff_t{needed.left} * Image::kPixelBytes,
-                        columns_.row(y));
+    kernels.sum_columns(
+        columns, image.row(needed.top + y) + std::ptrdiff_t{needed.left} * Image::kPixelBytes,
+        columns_.row(y));
   }
   out.reshape(columns_.width(), axes.rows.end - axes.rows.first);
   for (int y = 0; y < out.height(); ++y) {

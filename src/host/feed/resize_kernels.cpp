@@ -75,8 +75,7 @@ __attribute__((target("avx2"))) void sum_columns_avx2(const FilterTaps& taps,
       sums = _mm256_add_epi32(
           sums, _mm256_madd_epi16(_mm256_shuffle_epi8(four, pairs), four_weights(weights + i)));
     }
-    __m128i sum =
-        _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
     sum = _mm_sra_epi32(_mm_add_epi32(sum, half), bits);
     sum = _mm_packus_epi16(_mm_packs_epi32(sum, sum), sum);
     const int pixel = _mm_cvtsi128_si32(sum);

@@ -225,8 +225,8 @@ std::size_t Transforms::bytes() const noexcept {
   return values * (gives_floats() ? sizeof(float) : 1);
 }
 
-void Transforms::apply(std::span<const std::byte> file, Draws& draws,
-                       TransformWorkspace& workspace, std::span<std::byte> row) const {
+void Transforms::apply(std::span<const std::byte> file, Draws& draws, TransformWorkspace& workspace,
+                       std::span<std::byte> row) const {
   LazyImage image(workspace.decoder.open(file), workspace);
   for (const Step& step : steps_) {
     std::visit([&](const auto& kind) { feed::apply(kind, image, draws); }, step);

@@ -42,9 +42,9 @@ class WebpCodec final : public Codec {
   Region read(const Region& region, Image& image) override {
     image.reshape(width_, height_);
     const std::size_t row_bytes = image.row_bytes();
-    const std::uint8_t* written =
-        WebPDecodeRGBAInto(data_of(bytes_), bytes_.size(), image.row(0),
-                           row_bytes * static_cast<std::size_t>(height_), static_cast<int>(row_bytes));
+    const std::uint8_t* written = WebPDecodeRGBAInto(data_of(bytes_), bytes_.size(), image.row(0),
+                                                     row_bytes * static_cast<std::size_t>(height_),
+                                                     static_cast<int>(row_bytes));
     if (written == nullptr) fail("decode the WebP", VP8_STATUS_BITSTREAM_ERROR);
     return region;
   }
@@ -52,10 +52,11 @@ class WebpCodec final : public Codec {
  private:
   [[noreturn]] void fail(const char* doing, VP8StatusCode status) const {
     const bool too_short = status == VP8_STATUS_NOT_ENOUGH_DATA;
-    throw Error(Code::corrupt_data,
-                core::text(doing, ": ", too_short ? "the file ends too early" : "damaged or cut short",
-                           " (", bytes_.size(), " bytes)"),
-                "fetch the file again");
+    throw Error(
+        Code::corrupt_data,
+        core::text(doing, ": ", too_short ? "the file ends too early" : "damaged or cut short",
+                   " (", bytes_.size(), " bytes)"),
+        "fetch the file again");
   }
 
   const DecodeOptions options_;

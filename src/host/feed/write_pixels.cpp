@@ -89,10 +89,9 @@ void each_value(const Image& image, bool mirrored, PixelLayout layout, const Wri
 
 void write_bytes(const Image& image, bool mirrored, PixelLayout layout, std::span<std::byte> out) {
   if (layout == PixelLayout::chw) {
-    each_value(image, mirrored, layout,
-               [&](std::size_t, std::uint8_t value, std::size_t place) {
-                 out[place] = std::byte{value};
-               });
+    each_value(image, mirrored, layout, [&](std::size_t, std::uint8_t value, std::size_t place) {
+      out[place] = std::byte{value};
+    });
     return;
   }
   auto* to = reinterpret_cast<std::uint8_t*>(out.data());
@@ -108,12 +107,14 @@ void write_floats(const Image& image, bool mirrored, PixelLayout layout,
   std::array<std::array<float, 256>, 3> table{};
   for (std::size_t channel = 0; channel < table.size(); ++channel) {
     for (std::size_t value = 0; value < 256; ++value) {
-      table[channel][value] = (static_cast<float>(value) / 255.0F - normalize.mean[channel]) /
-                              normalize.std[channel];
+      table[channel][value] =
+          (static_cast<float>(value) / 255.0F - normalize.mean[channel]) / normalize.std[channel];
     }
   }
-  each_value(image, mirrored, layout, [&](std::size_t channel, std::uint8_t value,
-                                          std::size_t place) { out[place] = table[channel][value]; });
+  each_value(image, mirrored, layout,
+             [&](std::size_t channel, std::uint8_t value, std::size_t place) {
+               out[place] = table[channel][value];
+             });
 }
 
 }  // namespace yoke::feed

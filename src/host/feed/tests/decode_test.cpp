@@ -47,7 +47,8 @@ Region some_region(int width, int height, Draws& draws) {
   region.width = 1 + static_cast<int>(draws.below(static_cast<std::uint64_t>(width)));
   region.height = 1 + static_cast<int>(draws.below(static_cast<std::uint64_t>(height)));
   region.left = static_cast<int>(draws.below(static_cast<std::uint64_t>(width - region.width + 1)));
-  region.top = static_cast<int>(draws.below(static_cast<std::uint64_t>(height - region.height + 1)));
+  region.top =
+      static_cast<int>(draws.below(static_cast<std::uint64_t>(height - region.height + 1)));
   return region;
 }
 
@@ -62,9 +63,9 @@ TEST(Jpeg, PartsAreWhatTheWholeShowsThere) {
   Draws draws({.seed = 1, .epoch = 0, .index = 0});
   for (const auto& [horizontal, vertical] : kShapes) {
     for (const bool progressive : {false, true}) {
-      const File file = jpeg_file(
-          picture(203, 117),
-          {.horizontal = horizontal, .vertical = vertical, .progressive = progressive});
+      const File file =
+          jpeg_file(picture(203, 117),
+                    {.horizontal = horizontal, .vertical = vertical, .progressive = progressive});
       const Image whole = decoded(file);
       for (int i = 0; i < 40; ++i) {
         const Region region = some_region(203, 117, draws);
@@ -163,7 +164,8 @@ TEST(Orientation, PartsOfAnUprightImageAreWhatTheWholeShowsThere) {
     for (int i = 0; i < 10; ++i) {
       const Region region = some_region(whole.width(), whole.height(), draws);
 
-      EXPECT_TRUE(part_of(file, region, {.exif = Exif::apply}) == rgb(whole, region)) << orientation;
+      EXPECT_TRUE(part_of(file, region, {.exif = Exif::apply}) == rgb(whole, region))
+          << orientation;
     }
   }
 }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <jpeglib.h>
+#include <spng.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -9,9 +12,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include <jpeglib.h>
-#include <spng.h>
 
 #include "yoke/feed/image.hpp"
 
@@ -29,8 +29,10 @@ inline Image picture(int width, int height, unsigned seed = 1) {
       noise = noise * 1664525U + 1013904223U;
       std::uint8_t* pixel = image.row(y) + 4 * x;
       const unsigned edge = (x / 13 + y / 7 + static_cast<int>(seed)) % 2 == 0 ? 90 : 0;
-      pixel[0] = static_cast<std::uint8_t>((static_cast<unsigned>(x) * 150 / static_cast<unsigned>(width)) + edge);
-      pixel[1] = static_cast<std::uint8_t>((static_cast<unsigned>(y) * 150 / static_cast<unsigned>(height)) + (noise >> 27));
+      pixel[0] = static_cast<std::uint8_t>(
+          (static_cast<unsigned>(x) * 150 / static_cast<unsigned>(width)) + edge);
+      pixel[1] = static_cast<std::uint8_t>(
+          (static_cast<unsigned>(y) * 150 / static_cast<unsigned>(height)) + (noise >> 27));
       pixel[2] = static_cast<std::uint8_t>(200 - edge + (noise >> 26) % 32);
       pixel[3] = 255;
     }
@@ -44,7 +46,7 @@ struct JpegShape {
   int vertical = 2;
   bool progressive = false;
   bool gray = false;
-  bool cmyk = false;  ///< inverted, with Adobe's marker, as YCCK
+  bool cmyk = false;    ///< inverted, with Adobe's marker, as YCCK
   int orientation = 0;  ///< EXIF's; 0: no segment
 };
 
@@ -70,9 +72,22 @@ inline File jpeg_file(const Image& image, const JpegShape& shape = {}) {
   if (shape.progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);
   if (shape.orientation > 0) {
-    const std::vector<unsigned char> exif{
-        'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1,
-        0,   static_cast<unsigned char>(shape.orientation), 0, 0, 0, 0, 0, 0};
+    const std::vector<unsigned char> exif{'E',  'x',
+                                          'i',  'f',
+                                          0,    0,
+                                          'M',  'M',
+                                          0,    42,
+                                          0,    0,
+                                          0,    8,
+                                          0,    1,
+                                          0x01, 0x12,
+                                          0,    3,
+                                          0,    0,
+                                          0,    1,
+                                          0,    static_cast<unsigned char>(shape.orientation),
+                                          0,    0,
+                                          0,    0,
+                                          0,    0};
     jpeg_write_marker(&jpeg, JPEG_APP0 + 1, exif.data(), static_cast<unsigned>(exif.size()));
   }
   std::vector<std::uint8_t> gray(static_cast<std::size_t>(image.width()));
@@ -126,7 +141,8 @@ inline File png_file(int width, int height, const PngShape& shape, std::span<con
 inline void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
 }
 
 /// Bytes in the order of reading: what two images that look alike have in common.

@@ -53,9 +53,8 @@ TEST_F(Folder, HasImagesInTheOrderOfTheirBytes) {
 
   const ImageFolder images(folder_.path());
 
-  EXPECT_THAT(names(images),
-              ElementsAre("a/z.png", "a/sub/1.png", "a/sub-x/1.png", "a/sub/deep/1.png",
-                          "b/10.jpeg", "b/2.JPG"));
+  EXPECT_THAT(names(images), ElementsAre("a/z.png", "a/sub/1.png", "a/sub-x/1.png",
+                                         "a/sub/deep/1.png", "b/10.jpeg", "b/2.JPG"));
   EXPECT_THAT(labels(images), ElementsAre(0, 0, 0, 0, 1, 1));
   EXPECT_THAT(images.class_names(), ElementsAre("a", "b"));
   EXPECT_THAT(warnings(), IsEmpty());
@@ -102,8 +101,8 @@ TEST_F(Folder, B043NumbersClassesByTheBytesOfTheirNames) {
 }
 
 TEST_F(Folder, B043ASplitTakesItsNumbersFromTraining) {
-  for (const char* name : {"train/0/a.png", "train/90/a.png", "train/180/a.png",
-                           "train/270/a.png", "val/0/a.png", "val/90/a.png", "val/270/a.png"}) {
+  for (const char* name : {"train/0/a.png", "train/90/a.png", "train/180/a.png", "train/270/a.png",
+                           "val/0/a.png", "val/90/a.png", "val/270/a.png"}) {
     put(name);
   }
   const ImageFolder train(folder_ / "train");

@@ -78,9 +78,9 @@ Epoch run(const ImageRows& rows, const RunOptions& options) {
                        for (std::int64_t i = piece.first; i < piece.last; ++i) {
                          const auto row = static_cast<std::size_t>(i);
                          const std::int64_t index = order[plan.position(piece.ticket, i)];
-                         results[piece.slot][row] =
-                             rows.fill({7, options.epoch, index},
-                                       std::span(slots[piece.slot]).subspan(row * row_bytes, row_bytes));
+                         results[piece.slot][row] = rows.fill(
+                             {7, options.epoch, index},
+                             std::span(slots[piece.slot]).subspan(row * row_bytes, row_bytes));
                        }
                      }});
   ring.seek(0, plan.steps());

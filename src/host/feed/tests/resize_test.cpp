@@ -45,8 +45,9 @@ TEST(Resize, LeavesAFlatAreaAsItIs) {
   for (const Interpolation interpolation :
        {Interpolation::nearest, Interpolation::bilinear, Interpolation::bicubic}) {
     for (const int size : {1, 2, 5, 23, 50, 200}) {
-      const Image out = resized(
-          image, image.whole(), {.width = size, .height = size + 1, .interpolation = interpolation});
+      const Image out =
+          resized(image, image.whole(),
+                  {.width = size, .height = size + 1, .interpolation = interpolation});
       EXPECT_THAT(rgb(out), Each(201)) << size;
     }
   }
@@ -117,9 +118,8 @@ TEST(Resize, RefusesSizesAndRegionsThatCannotBe) {
   const Image image = picture(8, 8);
 
   const Error no_size = error_of([&] { (void)resized(image, image.whole(), {}); });
-  const Error outside = error_of([&] {
-    (void)resized(image, {4, 4, 8, 8}, {.width = 2, .height = 2});
-  });
+  const Error outside =
+      error_of([&] { (void)resized(image, {4, 4, 8, 8}, {.width = 2, .height = 2}); });
 
   EXPECT_EQ(no_size.code(), Code::invalid_argument);
   EXPECT_THAT(outside.message(), HasSubstr("the image has 8 x 8"));

@@ -58,8 +58,8 @@ struct ImageFacts {
 ///   const Region inside = decoder.read(crop_of(facts), image);
 ///
 /// Pixels: red, green, blue; gray is repeated, alpha dropped, palettes looked up, of 16 bits the
-///   upper 8 taken; CMYK is Adobe's inverted one and is converted as Pillow does. JPEG: the accurate
-///   integer transform and smooth ("fancy") chroma, the same pixels as Pillow's.
+///   upper 8 taken; CMYK is Adobe's inverted one and is converted as Pillow does. JPEG: the
+///   accurate integer transform and smooth ("fancy") chroma, the same pixels as Pillow's.
 /// Owns: the codecs' memory, for the next image. Borrows the bytes from open() to the next open().
 /// Threads: one thread at a time.
 /// Errors: corrupt_data with what the codec says and where; unsupported for another format and for

@@ -68,9 +68,7 @@ struct ColorJitter {
   std::optional<Interval> saturation{};
   std::optional<Interval> hue{};
 };
-[[nodiscard]] constexpr Interval around_one(double by) {
-  return {by < 1 ? 1 - by : 0, 1 + by};
-}
+[[nodiscard]] constexpr Interval around_one(double by) { return {by < 1 ? 1 - by : 0, 1 + by}; }
 
 /// Into float: (value / 255 - mean) / std of each channel. The last step if there is one.
 struct Normalize {
