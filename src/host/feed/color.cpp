@@ -47,8 +47,8 @@ struct Hsv {
   std::uint8_t value;
 };
 
-std::uint8_t byte(float part) {
-  return static_cast<std::uint8_t>(std::clamp(static_cast<int>(part * 255.0F), 0, 255));
+std::uint8_t byte(double part) {
+  return static_cast<std::uint8_t>(std::clamp(static_cast<int>(part * 255.0), 0, 255));
 }
 
 Hsv to_hsv(const std::uint8_t* pixel) {
@@ -65,7 +65,7 @@ Hsv to_hsv(const std::uint8_t* pixel) {
   float sixth = 4.0F + from_green - from_red;
   if (green == most) sixth = 2.0F + from_red - from_blue;
   if (red == most) sixth = from_blue - from_green;
-  const float hue = std::fmod(sixth / 6.0F + 1.0F, 1.0F);
+  const double hue = std::fmod(sixth / 6.0 + 1.0, 1.0);
   return {byte(hue), byte(range / static_cast<float>(most)), static_cast<std::uint8_t>(most)};
 }
 

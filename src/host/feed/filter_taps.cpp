@@ -40,14 +40,16 @@ class Sampling {
         length_(axis.length),
         step_(static_cast<double>(axis.length) / axis.result),
         widening_(std::max(step_, 1.0)),
-        reach_(filter_.reach * widening_) {}
+        reach_(filter_.reach * widening_) {
+    if (nearest_) place_nearest(axis.result);
+  }
 
   [[nodiscard]] PixelRange pixels(int output) const {
-    const double centre = (output + 0.5) * step_;
     if (nearest_) {
-      const int pixel = std::min(static_cast<int>(centre), length_ - 1);
+      const int pixel = nearest_pixels_[static_cast<std::size_t>(output)];
       return {pixel, pixel + 1};
     }
+    const double centre = (output + 0.5) * step_;
     return {std::max(0, static_cast<int>(centre - reach_ + 0.5)),
             std::min(length_, static_cast<int>(centre + reach_ + 0.5))};
   }
@@ -73,7 +75,16 @@ class Sampling {
   }
 
  private:
+  // By adding up steps: rounding decides where a place falls between two pixels.
+  void place_nearest(int outputs) {
+    double place = step_ * 0.5;
+    for (int i = 0; i < outputs; ++i, place += step_) {
+      nearest_pixels_.push_back(std::min(static_cast<int>(place), length_ - 1));
+    }
+  }
+
   bool nearest_;
+  std::vector<int> nearest_pixels_;
   Filter filter_;
   int length_;
   double step_;

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <jpeglib.h>
-
 #include <csetjmp>
+// clang-format off: jpeglib.h uses what these declare
 #include <cstddef>
-#include <cstdio>  // jpeglib.h needs its types
+#include <cstdio>
+#include <jpeglib.h>
+// clang-format on
 
 namespace yoke::feed {
 

@@ -25,7 +25,9 @@ std::string_view text_of(const MDB_val& value) {
 // Key and value of each record, in order.
 class Records {
  public:
-  Records(MDB_txn* transaction, MDB_dbi database) { mdb_cursor_open(transaction, database, &cursor_); }
+  Records(MDB_txn* transaction, MDB_dbi database) {
+    mdb_cursor_open(transaction, database, &cursor_);
+  }
   ~Records() {
     if (cursor_ != nullptr) mdb_cursor_close(cursor_);
   }
@@ -54,10 +56,11 @@ struct LmdbImages::State {
 
   void require(int code, const char* doing) const {
     if (code == 0) return;
-    const Code kind = code == ENOENT                        ? Code::not_found
+    const Code kind = code == ENOENT                     ? Code::not_found
                       : code == EACCES || code == ENOMEM ? Code::io
-                                                            : Code::corrupt_data;
-    throw Error(kind, core::text("open LMDB ", path.string(), ": ", doing, ": ", mdb_strerror(code)));
+                                                         : Code::corrupt_data;
+    throw Error(kind,
+                core::text("open LMDB ", path.string(), ": ", doing, ": ", mdb_strerror(code)));
   }
 
   void open() {

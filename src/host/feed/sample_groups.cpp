@@ -53,8 +53,8 @@ void SampleGroups::add(std::string_view name, std::uint64_t offset, std::uint64_
 void SampleGroups::begin(std::string_view key, std::string_view name) {
   finish();
   if (ended_.contains(std::string(key))) {
-    fail(name, core::text("key ", key,
-                          " was already finished; members of a sample must be adjacent"));
+    fail(name,
+         core::text("key ", key, " was already finished; members of a sample must be adjacent"));
   }
   open_ = SampleEntry{.key = std::string(key)};
 }

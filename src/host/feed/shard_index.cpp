@@ -68,9 +68,8 @@ void walk(const FileReader& shard, TarReader& reader, SampleGroups& groups) {
 
 fs::path entry_of(const FileReader& shard, DamagedShards damaged) {
   std::array<char, 17> hex{};
-  const std::uint64_t key =
-      sum_of(core::text(fs::absolute(shard.path()).lexically_normal().string(), '\n',
-                        static_cast<int>(damaged)));
+  const std::uint64_t key = sum_of(core::text(
+      fs::absolute(shard.path()).lexically_normal().string(), '\n', static_cast<int>(damaged)));
   std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(key));
   return core::cache_folder() / "index" / core::text(shard.path().stem().string(), '-', hex.data());
 }

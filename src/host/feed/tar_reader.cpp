@@ -111,7 +111,8 @@ TarReader::Header TarReader::read_header() {
     fail("no tar header");
   }
   const auto size = number(block, 124, 12);
-  if (!size || *size > std::numeric_limits<std::uint64_t>::max() / 4) fail("a header without a size");
+  if (!size || *size > std::numeric_limits<std::uint64_t>::max() / 4)
+    fail("a header without a size");
   const char type = static_cast<char>(block[156]);
   return {.header = at_,
           .offset = at_ + kBlock,
@@ -148,7 +149,8 @@ void TarReader::read_pax(const Header& header) {
       pax_size_ = static_cast<std::uint64_t>(*value);
     }
     if (line.starts_with("GNU.sparse.")) {
-      throw Error(Code::unsupported, core::text("read ", archive_, ": a sparse member at byte ", at_),
+      throw Error(Code::unsupported,
+                  core::text("read ", archive_, ": a sparse member at byte ", at_),
                   "write the archive without --sparse");
     }
     rest.remove_prefix(size);
@@ -159,8 +161,8 @@ std::optional<TarMember> TarReader::next() {
   while (true) {
     Header header = read_header();
     if (header.type == '\0') return std::nullopt;
-    const bool describes_next = header.type == 'L' || header.type == 'K' || header.type == 'x' ||
-                                header.type == 'g';
+    const bool describes_next =
+        header.type == 'L' || header.type == 'K' || header.type == 'x' || header.type == 'g';
     if (!describes_next && pax_size_) header.size = *std::exchange(pax_size_, std::nullopt);
     if (header.size > size_ - std::min(size_, header.offset)) {
       cut_member_ = long_name_.empty() ? header.name : long_name_;

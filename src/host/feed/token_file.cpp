@@ -111,12 +111,12 @@ void TokenFile::copy(std::int64_t start, std::span<std::int64_t> out) const {
   if (vocabulary_ == 0 || largest < vocabulary_) return;
   std::size_t at = 0;
   while (out[at] < vocabulary_) ++at;
-  throw Error(Code::corrupt_data,
-              core::text("read ", path_.string(), ": id ", out[at], " at position ",
-                         start + static_cast<std::int64_t>(at), ", the vocabulary has ",
-                         vocabulary_),
-              core::text("check that the file is of this vocabulary, and that ids have ",
-                         bytes_of(width_), " bytes"));
+  throw Error(
+      Code::corrupt_data,
+      core::text("read ", path_.string(), ": id ", out[at], " at position ",
+                 start + static_cast<std::int64_t>(at), ", the vocabulary has ", vocabulary_),
+      core::text("check that the file is of this vocabulary, and that ids have ", bytes_of(width_),
+                 " bytes"));
 }
 
 struct TokenWriter::State {
@@ -164,9 +164,10 @@ void TokenWriter::finish() {
     head[1] = kind.version;
   }
   if (s.count > std::numeric_limits<std::int32_t>::max()) {
-    throw Error(Code::invalid_argument, core::text("write ", s.path.string(), ": ", s.count,
-                                                   " ids, and a head counts 2147483647"),
-                "write several files");
+    throw Error(
+        Code::invalid_argument,
+        core::text("write ", s.path.string(), ": ", s.count, " ids, and a head counts 2147483647"),
+        "write several files");
   }
   head[2] = static_cast<std::int32_t>(s.count);
   s.file.write(head.data(), sizeof(head));

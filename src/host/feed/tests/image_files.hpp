@@ -1,6 +1,5 @@
 #pragma once
 
-#include <jpeglib.h>
 #include <spng.h>
 
 #include <cstddef>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "../jpeg_library.hpp"
 #include "yoke/feed/image.hpp"
 
 /// Image files made in the test.

@@ -1,5 +1,6 @@
 #include "yoke/feed/lmdb_images.hpp"
 
+#include <lmdb.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,7 +11,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <lmdb.h>
 
 #include "errors.hpp"
 #include "temporary_folder.hpp"
@@ -131,13 +131,16 @@ TEST(Lmdb, AFileThatWasCutShortIsRefusedWithBothSizes) {
   const Error error = error_of([&] { const LmdbImages images(folder / "data"); });
 
   EXPECT_EQ(error.code(), Code::corrupt_data);
-  EXPECT_THAT(error.message(), AllOf(HasSubstr(file.string()), HasSubstr(std::to_string(size - 8192))));
+  EXPECT_THAT(error.message(),
+              AllOf(HasSubstr(file.string()), HasSubstr(std::to_string(size - 8192))));
 }
 
 TEST(Lmdb, AnotherKindOfFileIsRefused) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "data");
-  { std::ofstream(folder / "data/data.mdb") << std::string(20'000, 'x'); }
+  {
+    std::ofstream(folder / "data/data.mdb") << std::string(20'000, 'x');
+  }
 
   const Error error = error_of([&] { const LmdbImages images(folder / "data"); });
 

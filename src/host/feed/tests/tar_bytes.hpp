@@ -24,7 +24,10 @@ inline std::string tar_header(const Member& member) {
   std::snprintf(block.data() + 124, 12, "%011zo", member.bytes.size());
   std::memcpy(block.data() + 148, "        ", 8);
   block[156] = member.type;
-  std::memcpy(block.data() + 257, "ustar\0" "00", 8);
+  std::memcpy(block.data() + 257,
+              "ustar\0"
+              "00",
+              8);
   unsigned sum = 0;
   for (const char c : block) sum += static_cast<unsigned char>(c);
   std::snprintf(block.data() + 148, 8, "%06o", sum);

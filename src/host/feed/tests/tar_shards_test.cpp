@@ -96,7 +96,8 @@ TEST_F(Tar, LongNamesAndPaxPathsAreRead) {
 }
 
 TEST_F(Tar, B051AMemberThatStandsTwiceIsNamedWithItsShard) {
-  const auto path = put("a.tar", tar_bytes({{"base.jpg", "1"}, {"base.json", "2"}, {"base.jpg", "3"}}));
+  const auto path =
+      put("a.tar", tar_bytes({{"base.jpg", "1"}, {"base.json", "2"}, {"base.jpg", "3"}}));
 
   const Error error = error_of([&] { const TarShards shards({path}); });
 
@@ -115,8 +116,10 @@ TEST_F(Tar, B051ShardsMayUseTheSameNames) {
 }
 
 TEST_F(Tar, B052ASampleWhoseMembersAreApartIsRefused) {
-  const auto mixed = put("mixed.tar", tar_bytes({{"0.jpg", "a"}, {"1.jpg", "a"}, {"0.cls", "1"}, {"1.cls", "1"}}));
-  const auto sorted = put("sorted.tar", tar_bytes({{"0.jpg", "a"}, {"0.cls", "1"}, {"1.jpg", "a"}, {"1.cls", "1"}}));
+  const auto mixed =
+      put("mixed.tar", tar_bytes({{"0.jpg", "a"}, {"1.jpg", "a"}, {"0.cls", "1"}, {"1.cls", "1"}}));
+  const auto sorted = put(
+      "sorted.tar", tar_bytes({{"0.jpg", "a"}, {"0.cls", "1"}, {"1.jpg", "a"}, {"1.cls", "1"}}));
 
   const Error error = error_of([&] { const TarShards shards({mixed}); });
 
@@ -128,7 +131,8 @@ TEST_F(Tar, B052ASampleWhoseMembersAreApartIsRefused) {
 
 TEST_F(Tar, B053AShardThatWasCutShortIsRefusedWithTheByte) {
   const std::string whole = tar_bytes(samples(0, 10));
-  const std::size_t member_13 = std::size_t{12} * 1024;  // each of the twenty has a header and a block
+  const std::size_t member_13 =
+      std::size_t{12} * 1024;  // each of the twenty has a header and a block
   const auto path = put("cut.tar", whole.substr(0, member_13 + 516));
 
   const Error error = error_of([&] { const TarShards shards({path}); });
@@ -170,7 +174,8 @@ TEST_F(Tar, B055FewerShardsThanRanksAreSharedOutBySample) {
     std::multiset<std::string> seen;
     std::set<std::int64_t> steps;
     for (int rank = 0; rank < world_size; ++rank) {
-      const Plan plan({.length = shards.size(), .batch_size = 2, .rank = rank, .world_size = world_size});
+      const Plan plan(
+          {.length = shards.size(), .batch_size = 2, .rank = rank, .world_size = world_size});
       steps.insert(plan.steps());
       for (std::int64_t step = 0; step < plan.steps(); ++step) {
         for (std::int64_t row = 0; row < plan.rows(step); ++row) {
@@ -217,7 +222,8 @@ TEST_F(Tar, PackedArchivesAndSamplesWithoutImagesAreRefused) {
   EXPECT_THAT(error_of([&] { const TarShards none({packed}); }).message(), HasSubstr("gzip"));
   EXPECT_THAT(error_of([&] { const TarShards none({text}); }).message(),
               AllOf(HasSubstr("\"1\" has no image"), HasSubstr("txt")));
-  EXPECT_THAT(error_of([&] { const TarShards none({other}); }).message(), HasSubstr("no tar header"));
+  EXPECT_THAT(error_of([&] { const TarShards none({other}); }).message(),
+              HasSubstr("no tar header"));
 }
 
 TEST_F(Tar, ASampleWithoutALabelAmongOthersIsRefused) {

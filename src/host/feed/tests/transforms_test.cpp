@@ -72,12 +72,12 @@ TEST(Transforms, FlipsAreMirrorImages) {
   const File file = jpeg_file(picture(21, 13));
   const auto plain = bytes(made(Transforms({Resize{.size = 13, .width = 21}}), file));
 
-  const auto mirrored = bytes(made(
-      Transforms({RandomHorizontalFlip{.p = 1}, Resize{.size = 13, .width = 21}}), file));
-  const auto turned = bytes(made(Transforms({Resize{.size = 13, .width = 21},
-                                              RandomHorizontalFlip{.p = 1},
-                                              RandomVerticalFlip{.p = 1}}),
-                                  file));
+  const auto mirrored = bytes(
+      made(Transforms({RandomHorizontalFlip{.p = 1}, Resize{.size = 13, .width = 21}}), file));
+  const auto turned =
+      bytes(made(Transforms({Resize{.size = 13, .width = 21}, RandomHorizontalFlip{.p = 1},
+                             RandomVerticalFlip{.p = 1}}),
+                 file));
 
   for (std::size_t y = 0; y < 13; ++y) {
     for (std::size_t x = 0; x < 21; ++x) {
@@ -91,7 +91,8 @@ TEST(Transforms, ACropAfterAFlipTakesTheMirrorImagesPart) {
   const File file = jpeg_file(picture(64, 16));
   const Image whole = decoded(file);
 
-  const auto row = bytes(made(Transforms({RandomHorizontalFlip{.p = 1}, CenterCrop{.height = 16, .width = 15}}), file));
+  const auto row = bytes(made(
+      Transforms({RandomHorizontalFlip{.p = 1}, CenterCrop{.height = 16, .width = 15}}), file));
 
   // left = round(24.5) = 24 in the mirror image, so 64 - 24 - 15 = 25 in the file
   EXPECT_EQ(row[0], rgb(whole)[3 * (25 + 14)]);
@@ -110,8 +111,8 @@ TEST(Transforms, NormalizeGivesTheFormulasFloatsInBothLayouts) {
     std::memcpy(floats.data(), row.data(), row.size());
     for (std::size_t i = 0; i < 100; ++i) {
       for (std::size_t c = 0; c < 3; ++c) {
-        const float expected = (static_cast<float>(plain[3 * i + c]) / 255.0F - normalize.mean[c]) /
-                               normalize.std[c];
+        const float expected =
+            (static_cast<float>(plain[3 * i + c]) / 255.0F - normalize.mean[c]) / normalize.std[c];
         EXPECT_EQ(floats[layout == PixelLayout::hwc ? 3 * i + c : 100 * c + i], expected);
       }
     }
