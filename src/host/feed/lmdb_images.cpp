@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "class_names_file.hpp"
 #include "file_reader.hpp"
 #include "fingerprint.hpp"
 #include "sample_groups.hpp"
@@ -129,6 +130,14 @@ struct LmdbImages::State {
                 "give all of them a label, or none");
   }
 
+  // Names count for more than labels: a split may lack the last class.
+  void name_classes() {
+    std::error_code none;
+    if (num_classes == 0 || !fs::is_directory(path, none)) return;
+    class_names = class_names_in(path, num_classes);
+    num_classes = std::max(num_classes, static_cast<std::int64_t>(class_names.size()));
+  }
+
   [[nodiscard]] const SampleEntry& sample(std::int64_t index) const {
     return samples[static_cast<std::size_t>(index)];
   }
@@ -139,7 +148,7 @@ struct LmdbImages::State {
   MDB_dbi database = 0;
   std::vector<SampleEntry> samples;  // offset: the value's address
   std::int64_t num_classes = 0;
-  std::vector<std::string> class_names;  // an LMDB has none
+  std::vector<std::string> class_names;
 };
 
 LmdbImages::LmdbImages(const fs::path& path) : state_(std::make_unique<State>(path)) {
@@ -149,6 +158,7 @@ LmdbImages::LmdbImages(const fs::path& path) : state_(std::make_unique<State>(pa
     throw Error(Code::invalid_argument, core::text("open LMDB ", path.string(), ": it is empty"));
   }
   state_->number_classes();
+  state_->name_classes();
 }
 
 LmdbImages::~LmdbImages() = default;

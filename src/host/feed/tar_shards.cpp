@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "class_names_file.hpp"
 #include "directory.hpp"
 #include "file_reader.hpp"
 #include "fingerprint.hpp"
@@ -44,13 +45,20 @@ struct TarShards::State {
                 "give all of them a label, or none");
   }
 
+  // Names count for more than labels: a split may lack the last class.
+  void name_classes(const fs::path& folder) {
+    if (num_classes == 0) return;
+    class_names = class_names_in(folder, num_classes);
+    num_classes = std::max(num_classes, static_cast<std::int64_t>(class_names.size()));
+  }
+
   std::vector<FileReader> files;
   std::vector<ShardIndex> indices;
   std::vector<std::int64_t> first;  // sample of each shard
   std::int64_t size = 0;
   std::int64_t num_classes = 0;
   std::int64_t lost = 0;
-  std::vector<std::string> class_names;  // tar shards have none
+  std::vector<std::string> class_names;
 };
 
 TarShards::TarShards(const std::vector<fs::path>& shards, TarShardsOptions options)
@@ -70,6 +78,7 @@ TarShards::TarShards(const std::vector<fs::path>& shards, TarShardsOptions optio
                            ": no sample in ", shards.size(), " shards"));
   }
   s.check_labels();
+  s.name_classes(shards.front().parent_path());
 }
 
 TarShards::~TarShards() = default;

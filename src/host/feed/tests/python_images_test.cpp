@@ -55,8 +55,8 @@ class Pillow : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
-    const auto result = core::run_child({.command = {python, peer, folder_->path().string()},
-                                         .limit = std::chrono::seconds(100)});
+    const auto result = core::run_child(
+        {.command = {python, peer, folder_->path().string()}, .limit = std::chrono::seconds(100)});
     ASSERT_TRUE(result.succeeded()) << result.out << result.err;
     std::istringstream lines(core::read_file(*folder_ / "cases.txt"));
     for (std::string line; std::getline(lines, line);) {
@@ -138,9 +138,8 @@ TEST_F(Pillow, DecodesToTheSamePixels) {
 }
 
 TEST_F(Pillow, TurnsUprightWhatWeTurnUpright) {
-  const int count = compare("upright", [](const Case& next) {
-    return rgb(decoded(next.file, {.exif = Exif::apply}));
-  });
+  const int count = compare(
+      "upright", [](const Case& next) { return rgb(decoded(next.file, {.exif = Exif::apply})); });
   EXPECT_EQ(count, 8);
 }
 
@@ -150,9 +149,9 @@ TEST_F(Pillow, B047ResizesPartsOfAPhotoWithin1) {
   const int count = compare("resize", [&](const Case& next) {
     const auto& n = next.numbers;
     Image out;
-    resizer.resize(photo, {n[0], n[1], n[2], n[3]},
-                   {.width = n[4], .height = n[5], .interpolation = static_cast<Interpolation>(n[6])},
-                   out);
+    resizer.resize(
+        photo, {n[0], n[1], n[2], n[3]},
+        {.width = n[4], .height = n[5], .interpolation = static_cast<Interpolation>(n[6])}, out);
     return rgb(out);
   });
   EXPECT_EQ(count, 75);
