@@ -22,4 +22,7 @@ int train_command(const std::vector<std::string>& words);
 // Evaluate trained weights; docs/cmd/eval.md.
 int eval_command(const std::vector<std::string>& words);
 
+// Look at data, pack and measure them; docs/cmd/data.md.
+int data_command(const std::vector<std::string>& words);
+
 }  // namespace yoke::cli

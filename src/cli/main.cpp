@@ -24,6 +24,7 @@ constexpr std::array kCommands{
     Command{"eval", "evaluate trained weights", eval_command},
     Command{"launch", "start a program once per GPU, or as often as said, and watch it",
             launch_command},
+    Command{"data", "inspect, verify, pack and measure training data", data_command},
 };
 
 std::string usage() {

@@ -33,7 +33,8 @@ struct Packed {
 
 class Packer {
  public:
-  explicit Packer(const PackOptions& options) : options_(options), decoder_({.exif = options.exif}) {}
+  explicit Packer(const PackOptions& options)
+      : options_(options), decoder_({.exif = options.exif}) {}
 
   Packed pack(const EncodedImages& images, std::int64_t index) {
     Packed packed;
@@ -45,7 +46,8 @@ class Packer {
       if (packed.kept) {
         packed.jpeg.assign(file.begin(), file.end());
       } else {
-        packed.jpeg = encode_jpeg(is_small(facts) ? image_ : shrunk(), {.quality = options_.quality});
+        packed.jpeg =
+            encode_jpeg(is_small(facts) ? image_ : shrunk(), {.quality = options_.quality});
       }
     } catch (const Error& error) {
       packed.reason = error.message();
@@ -110,8 +112,8 @@ void refuse_other(const fs::path& folder, const std::string& notes) {
     throw Error(Code::invalid_argument,
                 core::text("pack into ", folder.string(),
                            ": a pack of other images or with other options is there"),
-                core::text("remove the folder, or name another; ",
-                           (folder / kNotes).string(), " says what it was"));
+                core::text("remove the folder, or name another; ", (folder / kNotes).string(),
+                           " says what it was"));
   }
 }
 
@@ -187,8 +189,8 @@ class Packing {
   void leave_out(std::int64_t index, const std::string& reason) {
     report_.broken.push_back({index, images_.origin(index), reason});
     if (options_.skip_broken) return;
-    throw Error(Code::corrupt_data, core::text("pack sample ", index, " (", images_.origin(index),
-                                               "): ", reason),
+    throw Error(Code::corrupt_data,
+                core::text("pack sample ", index, " (", images_.origin(index), "): ", reason),
                 "mend or remove it, or leave broken images out with --skip-broken");
   }
 

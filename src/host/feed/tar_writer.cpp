@@ -42,9 +42,8 @@ Block header_of(std::string_view name, std::size_t size) {
 
 void TarWriter::add(std::string_view name, std::span<const std::byte> bytes) {
   if (name.size() > kMostName) {
-    throw Error(Code::invalid_argument,
-                core::text("write a tar member: its name has ", name.size(), " bytes, at most ",
-                           kMostName, ": ", name));
+    throw Error(Code::invalid_argument, core::text("write a tar member: its name has ", name.size(),
+                                                   " bytes, at most ", kMostName, ": ", name));
   }
   const Block header = header_of(name, bytes.size());
   file_.write(header.data(), header.size());

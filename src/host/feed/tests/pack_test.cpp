@@ -58,8 +58,8 @@ TEST_F(Source, BecomesBaselineRgbOfTheSizeAskedForInBothFormats) {
   for (const PackFormat format : {PackFormat::tar, PackFormat::lmdb}) {
     const fs::path target = folder_ / (format == PackFormat::tar ? "tar" : "lmdb");
 
-    const PackReport report =
-        pack(source, target, {.format = format, .short_side = 100, .shard_samples = 2, .workers = 2});
+    const PackReport report = pack(
+        source, target, {.format = format, .short_side = 100, .shard_samples = 2, .workers = 2});
 
     EXPECT_EQ(report.kept, 1);
     EXPECT_EQ(report.encoded, 4);

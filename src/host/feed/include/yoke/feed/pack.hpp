@@ -19,8 +19,8 @@ enum class PackFormat { tar, lmdb };
 
 struct PackOptions {
   PackFormat format = PackFormat::tar;
-  int short_side = 0;  ///< images with a longer one are made so small; 0: all keep their size
-  int quality = 90;    ///< of images that are encoded anew
+  int short_side = 0;       ///< images with a longer one are made so small; 0: all keep their size
+  int quality = 90;         ///< of images that are encoded anew
   Exif exif = Exif::apply;  ///< the packed image has no orientation any more
   std::int64_t shard_samples = 10'000;  ///< tar: of one archive
   unsigned workers = 1;

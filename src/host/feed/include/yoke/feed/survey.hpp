@@ -34,10 +34,10 @@ struct Survey {
   std::int64_t progressive = 0;
   std::int64_t cmyk = 0;
   std::int64_t gray = 0;
-  std::int64_t turned = 0;              ///< with an EXIF orientation other than 1
-  std::int64_t other_suffix = 0;        ///< whose first bytes say something else than the name
-  std::int64_t with_warnings = 0;       ///< decoded, but the codec passed over faults
-  std::vector<BadSample> broken{};      ///< by index
+  std::int64_t turned = 0;                ///< with an EXIF orientation other than 1
+  std::int64_t other_suffix = 0;          ///< whose first bytes say something else than the name
+  std::int64_t with_warnings = 0;         ///< decoded, but the codec passed over faults
+  std::vector<BadSample> broken{};        ///< by index
   std::vector<std::int64_t> per_class{};  ///< samples by label
 };
 
