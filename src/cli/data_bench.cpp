@@ -46,7 +46,8 @@ class Stages {
     std::atomic<unsigned> sum = 0;
     return rate(seconds, [&](std::int64_t i) {
       const auto bytes = images_->read(index(i), memory);
-      for (std::size_t at = 0; at < bytes.size(); at += 4096) sum += std::to_integer<unsigned>(bytes[at]);
+      for (std::size_t at = 0; at < bytes.size(); at += 4096)
+        sum += std::to_integer<unsigned>(bytes[at]);
     });
   }
 

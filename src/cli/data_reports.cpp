@@ -77,8 +77,8 @@ std::string value_text(const Json& value) {
 std::string list_text(const Json& list) {
   std::string lines;
   for (std::size_t i = 0; i < std::min(list.size(), kMostBroken); ++i) {
-    lines += core::text("  sample ", value_text(list[i]["index"]), "  ", value_text(list[i]["path"]),
-                        "\n    ", value_text(list[i]["reason"]), '\n');
+    lines += core::text("  sample ", value_text(list[i]["index"]), "  ",
+                        value_text(list[i]["path"]), "\n    ", value_text(list[i]["reason"]), '\n');
   }
   if (list.size() > kMostBroken) {
     lines += core::text("  and ", list.size() - kMostBroken, " more: --json lists all\n");
@@ -115,8 +115,9 @@ Json survey_json(const feed::EncodedImages& images, const feed::Survey& survey) 
 }
 
 Json pack_json(const feed::PackReport& report) {
-  return {{"samples", report.samples}, {"kept", report.kept},   {"encoded", report.encoded},
-          {"resumed", report.resumed}, {"bytes", report.bytes}, {"broken", broken_json(report.broken)}};
+  return {{"samples", report.samples}, {"kept", report.kept},
+          {"encoded", report.encoded}, {"resumed", report.resumed},
+          {"bytes", report.bytes},     {"broken", broken_json(report.broken)}};
 }
 
 std::optional<Json> other_data_json(const fs::path& path) {
@@ -135,7 +136,8 @@ std::string report_text(const Json& report) {
   for (const auto& [name, value] : report.items()) {
     const bool is_list = name == "broken";
     const std::string shown = is_list ? std::to_string(value.size()) : value_text(value);
-    text += name + std::string(kNameWidth - std::min(kNameWidth - 1, name.size()), ' ') + shown + '\n';
+    text +=
+        name + std::string(kNameWidth - std::min(kNameWidth - 1, name.size()), ' ') + shown + '\n';
     if (is_list) text += list_text(value);
   }
   return text;

@@ -57,7 +57,9 @@ class Data : public ::testing::Test {
     return core::run_child({.command = std::move(words), .variables = variables, .limit = 60s});
   }
 
-  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (folder_ / name).string();
+  }
 
   fs::path folder_;
 };
@@ -94,8 +96,8 @@ TEST_F(Data, VerifyListsBrokenImagesWithPathAndReason) {
 TEST_F(Data, PackMakesShardsThatInspectKnows) {
   const ChildResult packed =
       data({"pack", path("in"), path("out"), "--short-side", "100", "--shard-samples", "4"});
-  const ChildResult again =
-      data({"pack", path("in"), path("out"), "--short-side", "100", "--shard-samples", "4", "--json"});
+  const ChildResult again = data(
+      {"pack", path("in"), path("out"), "--short-side", "100", "--shard-samples", "4", "--json"});
   const ChildResult result = data({"inspect", path("out"), "--json"});
 
   EXPECT_EQ(packed.exit_code, 0) << packed.err;
@@ -116,7 +118,8 @@ TEST_F(Data, PackMakesAnLmdb) {
 }
 
 TEST_F(Data, BenchNamesTheStageThatLimits) {
-  const ChildResult result = data({"bench", path("in"), "--seconds", "1", "--workers", "2", "--json"});
+  const ChildResult result =
+      data({"bench", path("in"), "--seconds", "1", "--workers", "2", "--json"});
 
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const core::Json report = core::parse_json(result.out, "yoke data");

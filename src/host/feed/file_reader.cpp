@@ -1,6 +1,7 @@
 #include "file_reader.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,6 +65,22 @@ std::span<const std::byte> read_whole(const std::filesystem::path& path,
   memory.resize(file.size());
   const std::size_t count = file.read(0, memory);
   return std::span<const std::byte>(memory).first(count);
+}
+
+void allow_open_files(std::size_t count) {
+  constexpr rlim_t kOthers = 256;  // of the rest of the process
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t wanted = count + kOthers;
+  if (limit.rlim_cur >= wanted) return;
+  if (limit.rlim_max < wanted) {
+    throw Error(
+        Code::io,
+        core::text("open ", count, " files: this process may have ", limit.rlim_max, " open"),
+        "write fewer and larger shards, or raise the limit (ulimit -Hn)");
+  }
+  limit.rlim_cur = wanted;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace yoke::feed

@@ -39,4 +39,8 @@ class FileReader {
 [[nodiscard]] std::span<const std::byte> read_whole(const std::filesystem::path& path,
                                                     std::vector<std::byte>& memory);
 
+/// Raises this process's own limit of open files where `count` more would pass it.
+/// Errors: io with both numbers where the system allows fewer.
+void allow_open_files(std::size_t count);
+
 }  // namespace yoke::feed

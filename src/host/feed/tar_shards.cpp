@@ -64,6 +64,7 @@ struct TarShards::State {
 TarShards::TarShards(const std::vector<fs::path>& shards, TarShardsOptions options)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
+  allow_open_files(shards.size());
   for (const fs::path& path : shards) {
     const FileReader& file = s.files.emplace_back(path);
     s.indices.push_back(options.cache ? cached_index(file, options.damaged)
