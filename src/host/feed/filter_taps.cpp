@@ -21,31 +21,20 @@ double bicubic(double x) {
   return 0;
 }
 
-struct Filter {
-  double (*weight)(double);
-  double reach;
-};
-
-Filter filter_of(Interpolation interpolation) {
-  if (interpolation == Interpolation::bicubic) return {bicubic, 2};
-  return {bilinear, 1};
-}
-
 // Pillow's arithmetic, in its order, so that the same pixels take part.
 class Sampling {
  public:
   Sampling(const Axis& axis, Interpolation interpolation)
-      : nearest_(interpolation == Interpolation::nearest),
-        filter_(filter_of(interpolation)),
+      : interpolation_(interpolation),
         length_(axis.length),
         step_(static_cast<double>(axis.length) / axis.result),
-        widening_(std::max(step_, 1.0)),
-        reach_(filter_.reach * widening_) {
-    if (nearest_) place_nearest(axis.result);
+        narrowing_(1.0 / std::max(step_, 1.0)),
+        reach_((interpolation == Interpolation::bicubic ? 2.0 : 1.0) * std::max(step_, 1.0)) {
+    if (interpolation == Interpolation::nearest) place_nearest(axis.result);
   }
 
   [[nodiscard]] PixelRange pixels(int output) const {
-    if (nearest_) {
+    if (interpolation_ == Interpolation::nearest) {
       const int pixel = nearest_pixels_[static_cast<std::size_t>(output)];
       return {pixel, pixel + 1};
     }
@@ -56,25 +45,31 @@ class Sampling {
 
   // Adds up to 1; as many as the output has pixels.
   void weights(int output, const PixelRange& pixels, double* out) const {
-    const int count = pixels.end - pixels.first;
-    if (nearest_) {
-      out[0] = 1;
-      return;
+    switch (interpolation_) {
+      case Interpolation::nearest: out[0] = 1; break;
+      case Interpolation::bilinear: weigh(bilinear, output, pixels, out); break;
+      case Interpolation::bicubic: weigh(bicubic, output, pixels, out); break;
     }
-    const double centre = (output + 0.5) * step_;
-    double sum = 0;
-    for (int i = 0; i < count; ++i) {
-      out[i] = filter_.weight((pixels.first + i - centre + 0.5) / widening_);
-      sum += out[i];
-    }
-    for (int i = 0; i < count; ++i) out[i] /= sum;
   }
 
   [[nodiscard]] int most_pixels() const {
-    return nearest_ ? 1 : 2 * static_cast<int>(std::ceil(reach_)) + 1;
+    return interpolation_ == Interpolation::nearest ? 1
+                                                    : 2 * static_cast<int>(std::ceil(reach_)) + 1;
   }
 
  private:
+  template <class Filter>
+  void weigh(const Filter& filter, int output, const PixelRange& pixels, double* out) const {
+    const int count = pixels.end - pixels.first;
+    const double from_centre = pixels.first + 0.5 - (output + 0.5) * step_;
+    double sum = 0;
+    for (int i = 0; i < count; ++i) {
+      out[i] = filter((from_centre + i) * narrowing_);
+      sum += out[i];
+    }
+    for (int i = 0; i < count && sum != 0; ++i) out[i] /= sum;
+  }
+
   // By adding up steps: rounding decides where a place falls between two pixels.
   void place_nearest(int outputs) {
     double place = step_ * 0.5;
@@ -83,12 +78,11 @@ class Sampling {
     }
   }
 
-  bool nearest_;
+  Interpolation interpolation_;
   std::vector<int> nearest_pixels_;
-  Filter filter_;
   int length_;
   double step_;
-  double widening_;
+  double narrowing_;
   double reach_;
 };
 
@@ -105,10 +99,12 @@ int bits_for(double largest) {
 
 // Rounds; what rounding lost or won goes to the largest weight.
 void to_integers(std::span<const double> weights, int bits, std::int16_t* out) {
+  const double one = 1 << bits;
   int left = 1 << bits;
   std::size_t largest = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    out[i] = static_cast<std::int16_t>(std::lround(std::ldexp(weights[i], bits)));
+    const double scaled = weights[i] * one;
+    out[i] = static_cast<std::int16_t>(scaled + (scaled < 0 ? -0.5 : 0.5));
     left -= out[i];
     if (weights[i] > weights[largest]) largest = i;
   }
@@ -132,6 +128,8 @@ FilterTaps filter_taps(const Axis& axis, Interpolation interpolation) {
     sampling.weights(i, sampling.pixels(i), exact.data() + static_cast<std::size_t>(i) * count);
   }
   taps.bits = bits_for(*std::ranges::max_element(exact));
+  taps.first.reserve(static_cast<std::size_t>(axis.end - axis.first));
+  taps.used.reserve(taps.first.capacity());
   taps.weights.assign(static_cast<std::size_t>(axis.end - axis.first) * count, 0);
   for (int i = axis.first; i < axis.end; ++i) {
     const PixelRange pixels = sampling.pixels(i);
