@@ -89,7 +89,7 @@ class Stages {
   feed::ImageRows rows_;
 };
 
-double tenths(double value) { return std::round(value * 10) / 10; }
+double rounded(double value, double parts) { return std::round(value * parts) / parts; }
 
 }  // namespace
 
@@ -104,13 +104,13 @@ core::Json bench_data(const std::shared_ptr<const feed::EncodedImages>& images,
   const double reading_part = one / read;
   return {{"kind", images->kind()},
           {"samples", images->size()},
-          {"read_per_s", tenths(read)},
-          {"decode_whole_per_s", tenths(decode)},
-          {"rows_per_s_one_core", tenths(one)},
-          {"rows_per_s", tenths(all)},
+          {"read_per_s", rounded(read, 10)},
+          {"decode_whole_per_s", rounded(decode, 10)},
+          {"rows_per_s_one_core", rounded(one, 10)},
+          {"rows_per_s", rounded(all, 10)},
           {"workers", options.workers},
-          {"of_cores_times_one", tenths(100 * all / (one * options.workers)) / 100},
-          {"reading_part", tenths(100 * reading_part) / 100},
+          {"of_cores_times_one", rounded(all / (one * options.workers), 1000)},
+          {"reading_part", rounded(reading_part, 1000)},
           {"limit", reading_part > 0.5 ? "reading" : "decoding"}};
 }
 
