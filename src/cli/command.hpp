@@ -31,4 +31,7 @@ int doctor_command(const std::vector<std::string>& words);
 // Which versions fit each other; docs/cmd/stack.md.
 int stack_command(const std::vector<std::string>& words);
 
+// Look at data, pack and measure them; docs/cmd/data.md.
+int data_command(const std::vector<std::string>& words);
+
 }  // namespace yoke::cli

@@ -104,6 +104,14 @@ TorchProgram find_torch_program(const std::string& name, const core::Environment
   return program;
 }
 
+TorchProgram find_plain_program(const std::string& name) {
+  TorchProgram program{.path = (own_prefix() / "libexec" / "yoke" / name).string(), .extra = {}};
+  std::error_code error;
+  if (fs::exists(program.path, error)) return program;
+  throw Error(Code::unsupported, text("no program ", program.path, ": Yoke is not whole here"),
+              "build or install all of Yoke");
+}
+
 void become(const TorchProgram& program, const std::vector<std::string>& words) {
   for (const auto& [name, value] : program.extra)
     ::setenv(name.c_str(), value.c_str(), /*overwrite=*/1);

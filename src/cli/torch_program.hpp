@@ -22,6 +22,9 @@ struct TorchProgram {
 [[nodiscard]] TorchProgram find_torch_program(const std::string& name,
                                               const core::EnvironmentMap& variables);
 
+// The same for a program that needs no torch. Errors: unsupported where it is missing.
+[[nodiscard]] TorchProgram find_plain_program(const std::string& name);
+
 // Becomes that program. Errors: io.
 [[noreturn]] void become(const TorchProgram& program, const std::vector<std::string>& words);
 
