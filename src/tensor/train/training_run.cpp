@@ -46,14 +46,20 @@ TrainingRun::TrainingRun(TrainerState& state, data::DataLoader& loader, optim::O
       evaluate_(std::move(evaluate)),
       best_(options_.monitor),
       ema_(average_of(state)),
-      loop_(state, loader, optimizer, ema_ ? &*ema_ : nullptr, result_) {
+      loop_(state, loader, optimizer, ema_ ? &*ema_ : nullptr, result_,
+            [this](bool last_of_epoch) { save_if_due(last_of_epoch); }) {
   if (options_.keep_best) kept_.emplace(*state.model);
+  if (!options_.checkpoints) return;
+  checkpoints_.emplace(state.world.host_group(),
+                       checkpoint::ManagerOptions{.folder = options_.checkpoints->folder,
+                                                  .keep = options_.checkpoints->keep,
+                                                  .keep_every = options_.checkpoints->keep_every});
 }
 
 TrainResult TrainingRun::run() {
   begin();
   bool going = true;
-  for (std::int64_t epoch = 0; epoch < options_.epochs && going; ++epoch) {
+  for (std::int64_t epoch = first_epoch_; epoch < options_.epochs && going; ++epoch) {
     going = !close_epoch(epoch, loop_.train_epoch(epoch));
   }
   finish();
@@ -63,6 +69,7 @@ TrainResult TrainingRun::run() {
 void TrainingRun::begin() {
   at::manual_seed(seed_of_rank(options_.seed, state_.world.rank()));
   state_.wrapped->train(true);
+  if (checkpoints_ && options_.checkpoints->resume) resume();
   RunFacts facts{.device = state_.world.device().str(),
                  .ranks = state_.world.size(),
                  .epochs = options_.epochs,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -58,6 +59,17 @@ struct EpochReport {
   NamedValues evaluation{};
 };
 
+/// Where and how often a run is saved so that it can go on. The run that goes on from a checkpoint
+/// gives the same bits as one that was never interrupted: on the same number of ranks, and with
+/// operations that are deterministic.
+struct CheckpointOptions {
+  std::filesystem::path folder{};  ///< of all checkpoints of the run; see checkpoint::Manager
+  std::int64_t every = 0;          ///< optimizer steps; 0: at the end of each epoch
+  std::int64_t keep = 3;           ///< of the newest; 0: all
+  std::int64_t keep_every = 0;     ///< and those of steps that this divides; 0: none
+  bool resume = false;             ///< go on from the newest whole one, if there is any
+};
+
 struct TrainerOptions {
   Parallel parallel = Parallel::ddp;
   std::vector<int> device_ids{};  ///< of dp
@@ -83,7 +95,8 @@ struct TrainerOptions {
   std::vector<std::shared_ptr<Logger>> loggers{};  ///< called on rank 0
   std::function<void(const StepReport&)> on_step{};
   std::function<bool(const EpochReport&)>
-      on_epoch{};                   ///< true on any rank stops all after this epoch
+      on_epoch{};  ///< true on any rank stops all after this epoch
+  std::optional<CheckpointOptions> checkpoints{};
   std::function<void()> on_best{};  ///< on every rank, the model holding the weights to keep
   std::optional<core::Clock::Wall>
       started{};  ///< of the program; default: launch::user_start_time()
@@ -92,6 +105,7 @@ struct TrainerOptions {
 struct TrainResult {
   std::string reason = "done";  ///< done, max steps, early stop, stopped by on_epoch
   std::int64_t epochs = 0;      ///< begun
+  std::int64_t resumed_at = 0;  ///< step of the checkpoint from which it went on; 0: none
   std::int64_t steps = 0;
   std::int64_t samples = 0;  ///< of all ranks
   double loss = 0;           ///< mean over the last epoch's samples
