@@ -57,7 +57,7 @@ StepLoop::Epoch StepLoop::train_epoch(std::int64_t epoch) {
        done += options_.accumulate) {
     step(batches, std::min(options_.accumulate, micro_batches - done));
     report_step(before + done / options_.accumulate + 1);
-    after_step_(done + options_.accumulate >= micro_batches);
+    if (after_step_(done + options_.accumulate >= micro_batches)) break;
   }
   losses_.settle();  // on a card this waits for the epoch's last step
   const double seconds = seconds_since(epoch_start_) + std::exchange(seconds_before_, 0.0);

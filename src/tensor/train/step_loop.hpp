@@ -48,8 +48,9 @@ class StepLoop {
     double seconds = 0;
   };
 
-  // Called after each optimizer step of an epoch, with whether it was the epoch's last.
-  using AfterStep = std::function<void(bool last_of_epoch)>;
+  // Called after each optimizer step of an epoch, with whether it was the epoch's last. True: the
+  // epoch ends here, on all ranks.
+  using AfterStep = std::function<bool(bool last_of_epoch)>;
 
   StepLoop(TrainerState& state, data::DataLoader& loader, optim::Optimizer& optimizer,
            optim::ExponentialMovingAverage* ema, TrainResult& result, AfterStep after_step);
@@ -58,6 +59,8 @@ class StepLoop {
   [[nodiscard]] Epoch train_epoch(std::int64_t epoch);
 
   [[nodiscard]] std::int64_t steps_per_epoch() const noexcept { return epoch_steps_; }
+
+  [[nodiscard]] std::int64_t epoch() const noexcept { return epoch_; }  // the one under way
 
   // Where this rank stands within an epoch.
   struct Progress {

@@ -27,7 +27,9 @@ class TrainingRun {
  private:
   void begin();
   void resume();
-  void save_if_due(bool last_of_epoch);
+  [[nodiscard]] bool after_step(bool last_of_epoch);
+  [[nodiscard]] bool told_to_stop();
+  void save();
   // What another process needs to go on after this step, and how it does.
   [[nodiscard]] checkpoint::RunState state();
   void take_over(const checkpoint::LoadedState& loaded);
@@ -47,6 +49,9 @@ class TrainingRun {
 
   TrainResult result_;
   std::int64_t first_epoch_ = 0;
+  std::int64_t steps_to_agreement_ = 1;
+  std::int64_t steps_between_agreements_ = 1;
+  std::chrono::steady_clock::time_point agreed_at_ = std::chrono::steady_clock::now();
   std::optional<checkpoint::Manager> checkpoints_;
   Best best_;
   std::optional<optim::ExponentialMovingAverage> ema_;

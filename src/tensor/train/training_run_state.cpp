@@ -95,12 +95,7 @@ void restore_buffers(torch::nn::Module& model, const StateDict& own) {
 
 }  // namespace
 
-void TrainingRun::save_if_due(bool last_of_epoch) {
-  if (!checkpoints_) return;
-  const std::int64_t every = options_.checkpoints->every;
-  if (every > 0 ? result_.steps % every != 0 : !last_of_epoch) return;
-  checkpoints_->save(result_.steps, state());
-}
+void TrainingRun::save() { checkpoints_->save(result_.steps, state()); }
 
 checkpoint::RunState TrainingRun::state() {
   const StepLoop::Progress progress = loop_.progress();
@@ -113,7 +108,8 @@ checkpoint::RunState TrainingRun::state() {
                  {"evaluation", to_json(result_.evaluation)},
                  {"position", to_json(loader_.state())},
                  {"optimizer", optimizer.groups},
-                 {"evaluations_since_best", best_.evaluations_since()}};
+                 {"evaluations_since_best", best_.evaluations_since()},
+                 {"about", options_.checkpoints->about}};
   if (best_.value()) state.facts["best"] = *best_.value();
   state.common[kModel] = checkpoint::state_dict(*state_.model);
   state.common[kOptimizer] = std::move(optimizer.tensors);
@@ -140,8 +136,8 @@ void TrainingRun::resume() {
         .caused_by(error);
   }
   if (!state_.world.is_main()) return;
-  core::say(core::Level::info, core::text("going on from ", loaded->folder.string(), " (step ",
-                                          loaded->step, ")"));
+  core::say(core::Level::info,
+            core::text("going on from ", loaded->folder.string(), " (step ", loaded->step, ")"));
 }
 
 void TrainingRun::take_over(const checkpoint::LoadedState& loaded) {

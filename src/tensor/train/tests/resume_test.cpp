@@ -1,5 +1,9 @@
 // A run that was interrupted and goes on, against one that was not.
 
+#include <stdlib.h>
+
+#include <array>
+#include <csignal>
 #include <filesystem>
 #include <ostream>
 #include <stdexcept>
@@ -11,6 +15,7 @@
 #include <torch/nn/modules/dropout.h>
 
 #include "toys.hpp"
+#include "yoke/checkpoint/manager.hpp"
 #include "yoke/comm/local_ranks.hpp"
 #include "yoke/optim/adamw.hpp"
 #include "yoke/train/trainer.hpp"
@@ -73,8 +78,7 @@ class Resume : public ::testing::TestWithParam<Form> {
     comm::run_local_ranks(ranks, [&](comm::World& world) {
       auto model = std::make_shared<Stateful>();
       data::DataLoader loader(toys::points(41), world, toys::batches_of(6 / ranks));
-      data::DataLoader validation(toys::points(15), world,
-                                  data::evaluation(toys::batches_of(5)));
+      data::DataLoader validation(toys::points(15), world, data::evaluation(toys::batches_of(5)));
       optim::AdamW optimizer(model->named_parameters(), {.lr = 0.01});
       TrainerOptions options{.epochs = 3,
                              .accumulate = GetParam().accumulate,
@@ -82,14 +86,13 @@ class Resume : public ::testing::TestWithParam<Form> {
                              .ema = GetParam().ema,
                              .keep_best = GetParam().keep_best};
       if (checkpoints) {
-        options.checkpoints = CheckpointOptions{
-            .folder = folder_, .every = GetParam().every, .resume = resume};
+        options.checkpoints =
+            CheckpointOptions{.folder = folder_, .every = GetParam().every, .resume = resume};
       }
       options.on_step = [&](const StepReport& report) {
         if (report.step == stop_at) throw Interrupted();
       };
-      const TrainResult result =
-          Trainer(model, world, options).fit(loader, optimizer, &validation);
+      const TrainResult result = Trainer(model, world, options).fit(loader, optimizer, &validation);
       if (!world.is_main()) return;
       outcome.result = result;
       for (const at::Tensor& tensor : model->parameters()) outcome.state.push_back(tensor.clone());
@@ -134,14 +137,40 @@ TEST_P(Resume, TwiceInARowAsWell) {
   expect_same(train(true, 0, ranks), undisturbed);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Forms, Resume,
-    ::testing::Values(Form{"OneRank", 1}, Form{"TwoRanks", 2},
-                      Form{"EveryThirdStep", 1, 3}, Form{"EachEpoch", 2, 0},
-                      Form{"ThreeMicroBatches", 1, 1, 3},
-                      Form{"AveragedWeights", 2, 2, 1, 0.9},
-                      Form{"TheBestWeights", 1, 2, 1, 0.9, true}),
-    [](const auto& row) { return row.param.called; });
+TEST(Stop, B030OneRankThatIsToldStopsAllAfterTheSameStep) {
+  std::string pattern = (fs::temp_directory_path() / "yoke-stop-XXXXXX").string();
+  const fs::path folder = ::mkdtemp(pattern.data());
+  std::array<TrainResult, 2> results;
+  comm::run_local_ranks(2, [&](comm::World& world) {
+    auto model = std::make_shared<toys::Net>();
+    data::DataLoader loader(toys::points(40), world, toys::batches_of(4));
+    optim::AdamW optimizer(model->named_parameters(), {.lr = 0.01});
+    std::int64_t step = 0;
+    TrainerOptions options{.epochs = 2};
+    options.checkpoints = CheckpointOptions{.folder = folder, .every = 90'000};
+    options.on_step = [&](const StepReport& report) { step = report.step; };
+    options.stop_signal = [&] { return world.rank() == 1 && step >= 3 ? SIGTERM : 0; };
+    options.stop_agreement_seconds = 0;
+    results.at(static_cast<std::size_t>(world.rank())) =
+        Trainer(model, world, options).fit(loader, optimizer);
+  });
+
+  for (const TrainResult& result : results) {
+    EXPECT_EQ(result.steps, 3);
+    EXPECT_EQ(result.stopped_by, SIGTERM);
+    EXPECT_EQ(result.reason, "stopped by SIGTERM");
+  }
+  EXPECT_TRUE(fs::exists(folder / checkpoint::folder_name(3) / "manifest.json"));
+  fs::remove_all(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, Resume,
+                         ::testing::Values(Form{"OneRank", 1}, Form{"TwoRanks", 2},
+                                           Form{"EveryThirdStep", 1, 3}, Form{"EachEpoch", 2, 0},
+                                           Form{"ThreeMicroBatches", 1, 1, 3},
+                                           Form{"AveragedWeights", 2, 2, 1, 0.9},
+                                           Form{"TheBestWeights", 1, 2, 1, 0.9, true}),
+                         [](const auto& row) { return row.param.called; });
 
 }  // namespace
 }  // namespace yoke::train

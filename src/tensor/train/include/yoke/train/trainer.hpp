@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "yoke/core/clock.hpp"
+#include "yoke/core/json.hpp"
 #include "yoke/optim/schedule.hpp"
 #include "yoke/train/any_module.hpp"
 #include "yoke/train/best.hpp"
@@ -64,10 +65,12 @@ struct EpochReport {
 /// operations that are deterministic.
 struct CheckpointOptions {
   std::filesystem::path folder{};  ///< of all checkpoints of the run; see checkpoint::Manager
-  std::int64_t every = 0;          ///< optimizer steps; 0: at the end of each epoch
+  std::int64_t every = 0;          ///< optimizer steps; 0: at the end of each epoch; -1: only where
+                                   ///< the run is told to stop
   std::int64_t keep = 3;           ///< of the newest; 0: all
   std::int64_t keep_every = 0;     ///< and those of steps that this divides; 0: none
   bool resume = false;             ///< go on from the newest whole one, if there is any
+  core::Json about{};              ///< kept in each: the recipe, versions, whatever tells the run
 };
 
 struct TrainerOptions {
@@ -97,13 +100,19 @@ struct TrainerOptions {
   std::function<bool(const EpochReport&)>
       on_epoch{};  ///< true on any rank stops all after this epoch
   std::optional<CheckpointOptions> checkpoints{};
-  std::function<void()> on_best{};  ///< on every rank, the model holding the weights to keep
+  /// The signal by which this process was told to stop, 0: none; asked after steps. Where one rank
+  /// was told, all stop after the same step and the run is saved there.
+  std::function<int()> stop_signal{};
+  double stop_agreement_seconds = 0.25;  ///< between those questions; 0: after each step
+  std::function<void()> on_best{};       ///< on every rank, the model holding the weights to keep
   std::optional<core::Clock::Wall>
       started{};  ///< of the program; default: launch::user_start_time()
 };
 
 struct TrainResult {
-  std::string reason = "done";  ///< done, max steps, early stop, stopped by on_epoch
+  std::string reason =
+      "done";          ///< done, max steps, early stop, stopped by on_epoch, stopped by SIGTERM
+  int stopped_by = 0;  ///< the signal that stop_signal gave on some rank; 0: none
   std::int64_t epochs = 0;      ///< begun
   std::int64_t resumed_at = 0;  ///< step of the checkpoint from which it went on; 0: none
   std::int64_t steps = 0;
