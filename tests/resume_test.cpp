@@ -39,11 +39,23 @@ class Resume : public Scene {
 
   [[nodiscard]] std::vector<std::string> words(const std::string& out,
                                                const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> all{
-        "train",        "--data", (folder() / "images").string(), "--ranks",      "2",
-        "--epochs",     std::to_string(kEpochs),                  "--batch-size", "2",
-        "--lr",         "0.05",   "--seed",                       "7",            "--eval-every",
-        "20",           "--out",  (folder() / out).string()};
+    std::vector<std::string> all{"train",
+                                 "--data",
+                                 (folder() / "images").string(),
+                                 "--ranks",
+                                 "2",
+                                 "--epochs",
+                                 std::to_string(kEpochs),
+                                 "--batch-size",
+                                 "2",
+                                 "--lr",
+                                 "0.05",
+                                 "--seed",
+                                 "7",
+                                 "--eval-every",
+                                 "20",
+                                 "--out",
+                                 (folder() / out).string()};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -124,9 +136,10 @@ TEST_F(Resume, AKilledJobGoesOn) {
 TEST_F(Resume, NothingButWholeNewestCheckpointsAreKept) {
   ASSERT_EQ(yoke(words("a", {"--epochs", "5"})).exit_code, 0);
 
-  EXPECT_THAT(checkpoints("a"), ElementsAre(EndsWith(core::text("-0000000000", 3 * kStepsPerEpoch)),
-                                            EndsWith(core::text("-0000000000", 4 * kStepsPerEpoch)),
-                                            EndsWith(core::text("-0000000000", 5 * kStepsPerEpoch))));
+  EXPECT_THAT(checkpoints("a"),
+              ElementsAre(EndsWith(core::text("-0000000000", 3 * kStepsPerEpoch)),
+                          EndsWith(core::text("-0000000000", 4 * kStepsPerEpoch)),
+                          EndsWith(core::text("-0000000000", 5 * kStepsPerEpoch))));
 }
 
 TEST_F(Resume, LogsOfBothProcessesAreOneRun) {
@@ -166,14 +179,15 @@ TEST_F(Resume, AFinishedRunGivesItsResultAgain) {
 TEST_F(Resume, AChangedRecipeIsRefusedUnlessForced) {
   ASSERT_EQ(yoke(words("a", {"--epochs", "2"})).exit_code, 0);
 
-  const ChildResult refused = yoke({"train", "--resume", path("a"), "--epochs", "3", "--lr", "0.1"});
+  const ChildResult refused =
+      yoke({"train", "--resume", path("a"), "--epochs", "3", "--lr", "0.1"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, AllOf(HasSubstr("epochs = 3 (from flag), was 2"),
-                                 HasSubstr("lr = 0.1 (from flag), was 0.05"),
-                                 HasSubstr("--force recipe")));
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("epochs = 3 (from flag), was 2"),
+                    HasSubstr("lr = 0.1 (from flag), was 0.05"), HasSubstr("--force recipe")));
 
-  const ChildResult forced = yoke(
-      {"train", "--resume", path("a"), "--epochs", "3", "--force", "recipe", "--json"});
+  const ChildResult forced =
+      yoke({"train", "--resume", path("a"), "--epochs", "3", "--force", "recipe", "--json"});
   ASSERT_EQ(forced.exit_code, 0) << forced.err;
   EXPECT_EQ(core::parse_json(forced.out, "stdout")["steps"], 3 * kStepsPerEpoch);
   EXPECT_THAT(core::read_file(folder() / "a/recipe.toml"), HasSubstr("epochs = 3\n"));
@@ -182,7 +196,8 @@ TEST_F(Resume, AChangedRecipeIsRefusedUnlessForced) {
 TEST_F(Resume, ADamagedCheckpointIsLeftOutWithItsReason) {
   train_undisturbed();
   ASSERT_EQ(yoke(words("a", {"--epochs", "59"})).exit_code, 0);
-  const fs::path newest = folder() / "a/checkpoints" / checkpoints("a").back() / "model.safetensors";
+  const fs::path newest =
+      folder() / "a/checkpoints" / checkpoints("a").back() / "model.safetensors";
   std::string bytes = core::read_file(newest);
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
   core::write_atomically(newest, bytes);

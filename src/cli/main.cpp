@@ -24,6 +24,8 @@ constexpr std::array kCommands{
     Command{"eval", "evaluate trained weights", eval_command},
     Command{"launch", "start a program once per GPU, or as often as said, and watch it",
             launch_command},
+    Command{"checkpoint", "list, check, show, convert and average what was saved",
+            checkpoint_command},
     Command{"data", "inspect, verify, pack and measure training data", data_command},
     Command{"doctor", "whether this machine can train, and if not, what to do", doctor_command},
     Command{"image", "check, build and run images in which the versions fit", image_command},

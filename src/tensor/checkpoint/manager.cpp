@@ -90,6 +90,18 @@ std::map<std::string, StateDict> read_common(const fs::path& folder, const Json&
   return common;
 }
 
+// Of all ranks, as far as rank 0 can tell: the others' own parts are of the size of its own.
+std::uint64_t bytes_of(const RunState& state, int ranks) {
+  const auto sum = [](const StateDict& tensors) {
+    std::uint64_t bytes = 0;
+    for (const auto& item : tensors) bytes += item.second.nbytes();
+    return bytes;
+  };
+  std::uint64_t bytes = sum(state.own) * static_cast<std::uint64_t>(ranks);
+  for (const auto& item : state.common) bytes += sum(item.second);
+  return bytes;
+}
+
 }  // namespace
 
 std::string folder_name(std::int64_t step) {
@@ -111,6 +123,7 @@ fs::path Manager::save(std::int64_t step, const RunState& state) {
   const fs::path target = options_.folder / folder_name(step);
   std::optional<archive::UnsealedFolder> unsealed;
   const fs::path folder = from_rank_0(group_, [&] {
+    archive::require_space(options_.folder, bytes_of(state, group_.size()));
     unsealed.emplace(target);
     return unsealed->path().string();
   });

@@ -34,8 +34,8 @@ void take(int signal) {
 int signal_of(const std::string& name) {
   const std::string_view word =
       name.starts_with("SIG") ? std::string_view(name).substr(3) : std::string_view(name);
-  const auto* found = std::find_if(kNames.begin(), kNames.end(),
-                                   [&](const Name& one) { return one.word == word; });
+  const auto* found =
+      std::find_if(kNames.begin(), kNames.end(), [&](const Name& one) { return one.word == word; });
   if (found != kNames.end()) return found->signal;
   throw Error(Code::invalid_argument, core::text("stop signal ", name, ": unknown"),
               "known: HUP, INT, QUIT, TERM, USR1, USR2");
