@@ -29,8 +29,10 @@ constexpr const char* kUsage =
     "       yoke checkpoint convert SOURCE TARGET\n"
     "       yoke checkpoint average SOURCE... TARGET\n"
     "\n"
-    "Looks at what a run saved and at weights of others, without torch and without a GPU. A PATH is\n"
-    "a run folder, a checkpoint step-N in it, or a .safetensors, .pt, .pth or .ckpt file; a TARGET\n"
+    "Looks at what a run saved and at weights of others, without torch and without a GPU. A PATH "
+    "is\n"
+    "a run folder, a checkpoint step-N in it, or a .safetensors, .pt, .pth or .ckpt file; a "
+    "TARGET\n"
     "ends in .safetensors or .pt.\n"
     "\n"
     "exit codes: 0 all is whole; 1 something is damaged; 2 usage, or nothing is there\n";
@@ -77,12 +79,14 @@ void print(const std::string& words) {
 
 std::string line_of(const Json& facts) {
   const auto path = facts["path"].get<std::string>();
-  if (facts.contains("reason")) return text(path, "  damaged: ", facts["reason"].get<std::string>());
+  if (facts.contains("reason"))
+    return text(path, "  damaged: ", facts["reason"].get<std::string>());
   std::string line = text(path, "  whole");
   if (facts.contains("step")) line += text("  step ", facts["step"].get<std::int64_t>());
   if (facts.contains("ranks")) line += text("  ranks ", facts["ranks"].get<int>());
   if (facts.contains("format")) line += text("  ", facts["format"].get<std::string>());
-  if (facts.contains("tensors")) line += text("  ", facts["tensors"].get<std::size_t>(), " tensors");
+  if (facts.contains("tensors"))
+    line += text("  ", facts["tensors"].get<std::size_t>(), " tensors");
   return line + text("  ", core::bytes_text(facts["bytes"].get<std::uint64_t>()));
 }
 
@@ -252,9 +256,9 @@ int checkpoint_command(const std::vector<std::string>& words) try {
     return words.empty() ? 2 : 0;
   }
   const Action& action = action_of(words[0]);
-  const OptionWords options =
-      read_options({.command = text("yoke checkpoint ", action.name), .flags = {"--json", "--help"}},
-                   {words.begin() + 1, words.end()});
+  const OptionWords options = read_options(
+      {.command = text("yoke checkpoint ", action.name), .flags = {"--json", "--help"}},
+      {words.begin() + 1, words.end()});
   if (options.has("--help")) {
     print(kUsage);
     return 0;

@@ -83,9 +83,9 @@ TEST_F(Checkpoint, VerifyFindsOneBit) {
   const ChildResult result = run({"verify", file("run").string()});
 
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.out, AllOf(HasSubstr("step-000000000006  whole  step 6"),
-                                HasSubstr("step-000000000003  damaged: "),
-                                HasSubstr("its bytes changed")));
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("step-000000000006  whole  step 6"),
+                    HasSubstr("step-000000000003  damaged: "), HasSubstr("its bytes changed")));
 }
 
 TEST_F(Checkpoint, AverageOfTwoWithoutTheirPrefix) {

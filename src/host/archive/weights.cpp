@@ -80,8 +80,7 @@ Weights from_folder(const fs::path& folder) {
     weights.notes.push_back(text("taken: ", found.good.front().string()));
     return weights;
   }
-  throw Error(Code::invalid_argument,
-              text(folder.string(), ": no weights in this folder"),
+  throw Error(Code::invalid_argument, text(folder.string(), ": no weights in this folder"),
               "give a file, a checkpoint step-N, or a run folder");
 }
 
@@ -199,7 +198,7 @@ Tensor owned(const Tensor& form, std::vector<std::byte> bytes) {
 
 Tensor mean_of(const NamedTensor& first, std::span<const Weights> states) {
   const auto count = static_cast<std::size_t>(numel(first.tensor));
-  std::vector<double> sums(count);
+  std::vector<double> sums(count, -0.0);  // which keeps the sign of a zero that is added
   for (const Weights& state : states) {
     const Tensor& tensor = like(state, first);
     const std::vector<std::byte> bytes = row_major_bytes(tensor);

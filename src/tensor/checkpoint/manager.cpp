@@ -90,6 +90,18 @@ std::map<std::string, StateDict> read_common(const fs::path& folder, const Json&
   return common;
 }
 
+// One that load_newest() left out stands in the way once its step is done again.
+void remove_damaged(const fs::path& folder) {
+  if (!fs::exists(folder)) return;
+  try {
+    archive::verify(folder);
+  } catch (const Error& error) {
+    core::say(core::Level::warning,
+              text("checkpoint ", folder.string(), " is written once more: ", error.message()));
+    fs::remove_all(folder);
+  }
+}
+
 // Of all ranks, as far as rank 0 can tell: the others' own parts are of the size of its own.
 std::uint64_t bytes_of(const RunState& state, int ranks) {
   const auto sum = [](const StateDict& tensors) {
@@ -124,6 +136,7 @@ fs::path Manager::save(std::int64_t step, const RunState& state) {
   std::optional<archive::UnsealedFolder> unsealed;
   const fs::path folder = from_rank_0(group_, [&] {
     archive::require_space(options_.folder, bytes_of(state, group_.size()));
+    remove_damaged(target);
     unsealed.emplace(target);
     return unsealed->path().string();
   });

@@ -82,8 +82,8 @@ TEST_F(WeightsTest, EveryFormatIsTakenForWhatItIs) {
 TEST_F(WeightsTest, WhatHoldsNoWeightsIsNamed) {
   write_pytorch(folder_ / "a.pt", Dict{});
 
-  for (const auto& [path, part] :
-       {std::pair{folder_ / "a.pt", "no state_dict"}, std::pair{folder_, "no weights in this folder"}}) {
+  for (const auto& [path, part] : {std::pair{folder_ / "a.pt", "no state_dict"},
+                                   std::pair{folder_, "no weights in this folder"}}) {
     try {
       (void)read_weights(path);
       FAIL() << "no error";
@@ -137,8 +137,9 @@ TEST(Average, HalfAndBrainNumbersKeepTheirBits) {
     const std::vector<Weights> one{{.tensors = {named("w", dtype, all)}}};
     EXPECT_EQ(values_of<std::uint16_t>(average(one)[0].tensor), all) << name(dtype);
   }
-  const std::vector<Weights> ones{{.tensors = {named<std::uint16_t>("w", Dtype::float16, {0x3C00})}},
-                                  {.tensors = {named<std::uint16_t>("w", Dtype::float16, {0x3C01})}}};
+  const std::vector<Weights> ones{
+      {.tensors = {named<std::uint16_t>("w", Dtype::float16, {0x3C00})}},
+      {.tensors = {named<std::uint16_t>("w", Dtype::float16, {0x3C01})}}};
   EXPECT_THAT(values_of<std::uint16_t>(average(ones)[0].tensor), ElementsAre(0x3C00));  // tie: even
 }
 

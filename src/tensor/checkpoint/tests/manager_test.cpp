@@ -64,6 +64,20 @@ TEST_F(ManagerTest, TheNewestComesBackWithEachRanksOwnPart) {
   });
 }
 
+TEST_F(ManagerTest, ADamagedOneIsWrittenOnceMoreAndAWholeOneIsNot) {
+  save(2, {5, 12});
+  std::ofstream(root() / folder_name(12) / "model.safetensors") << "cut";
+
+  save(2, {12});
+
+  comm::run_local_ranks(2, [&](comm::World& world) {
+    const auto loaded = Manager(world.host_group(), {.folder = root()}).load_newest();
+    ASSERT_TRUE(loaded);
+    EXPECT_EQ(loaded->step, 12);
+  });
+  EXPECT_THROW(save(2, {12}), Error);
+}
+
 TEST_F(ManagerTest, MoreRanksThanSavedHaveNoOwnPart) {
   save(1, {5});
 

@@ -32,7 +32,8 @@ std::vector<std::string> strip_prefixes(std::vector<NamedTensor>& tensors);
 
 /// The mean of each tensor over several states, summed in float64; of integers and bools the last
 /// state's. Dtypes are those of the first state.
-/// Errors: invalid_argument, naming the first tensor that one of them lacks or has in another shape.
+/// Errors: invalid_argument, naming the first tensor that one of them lacks or has in another
+/// shape.
 [[nodiscard]] std::vector<NamedTensor> average(std::span<const Weights> states);
 
 }  // namespace yoke::archive

@@ -56,7 +56,8 @@ class Manager {
 
   /// Returns the folder. Then removes older ones that need not be kept; never the last good one.
   /// Errors: io, on every rank, with the rank that could not write and why; what was there before
-  ///   stays, and nothing half-written is left. invalid_argument where the step was saved before.
+  ///   stays, and nothing half-written is left. invalid_argument where the step was saved before
+  ///   and is whole.
   /// Cost: one copy of the state to the page cache and its way to the disk; the ranks wait.
   std::filesystem::path save(std::int64_t step, const RunState& state);
 
