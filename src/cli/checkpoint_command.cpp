@@ -49,7 +49,8 @@ fs::path root_of(const fs::path& run) {
 
 // The checkpoints of a run, newest first.
 std::vector<Found> checkpoints_in(const fs::path& run) {
-  const archive::SealedFolders found = archive::sealed_folders(root_of(run), "step-");
+  const archive::SealedFolders found =
+      archive::sealed_folders(root_of(run), archive::kCheckpointPrefix);
   std::vector<Found> all;
   for (const fs::path& folder : found.good) all.push_back({folder, {}});
   for (const archive::SkippedFolder& skipped : found.skipped)
@@ -145,7 +146,7 @@ int verify(const OptionWords& options) {
   for (const std::string& word : options.rest) {
     const fs::path path = word;
     std::error_code error;
-    if (fs::exists(path / "manifest.json", error)) {
+    if (archive::is_sealed(path)) {
       all.push_back(check_checkpoint({path, {}}));
       continue;
     }

@@ -218,6 +218,17 @@ Seal read_seal(const fs::path& folder) {
   return from_json(core::parse_json(body, path.string()), path);
 }
 
+bool is_sealed(const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(folder / kManifest, error);
+}
+
+void remove_sealed(const fs::path& folder) {
+  std::error_code ignored;
+  fs::remove(folder / kManifest, ignored);
+  fs::remove_all(folder, ignored);
+}
+
 Seal verify(const fs::path& folder) {
   Seal seal = read_seal(folder);
   for (const SealedFile& file : seal.files) {

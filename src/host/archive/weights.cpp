@@ -65,7 +65,7 @@ Weights from_pytorch(const fs::path& path) {
 
 Weights from_folder(const fs::path& folder) {
   std::error_code error;
-  if (fs::exists(folder / "manifest.json", error)) {
+  if (is_sealed(folder)) {
     verify(folder);
     return {.tensors = read_safetensors(folder / "model.safetensors").tensors,
             .format = "checkpoint of Yoke"};
@@ -74,7 +74,7 @@ Weights from_folder(const fs::path& folder) {
     return {.tensors = read_safetensors(folder / "model.safetensors").tensors,
             .format = "safetensors"};
   }
-  const SealedFolders found = sealed_folders(folder / "checkpoints", "step-");
+  const SealedFolders found = sealed_folders(folder / "checkpoints", kCheckpointPrefix);
   if (!found.good.empty()) {
     Weights weights = from_folder(found.good.front());
     weights.notes.push_back(text("taken: ", found.good.front().string()));

@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
-#include <system_error>
 #include <utility>
 
 #include "yoke/archive/safetensors.hpp"
 #include "yoke/archive/sealed_folder.hpp"
+#include "yoke/archive/weights.hpp"
 #include "yoke/checkpoint/files.hpp"
 #include "yoke/comm/group.hpp"
 #include "yoke/core/console.hpp"
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using core::Json;
 using core::text;
 
-constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kPrefix = archive::kCheckpointPrefix;
 constexpr const char* kState = "state.json";
 constexpr const char* kTensors = ".safetensors";
 
@@ -118,7 +118,8 @@ std::uint64_t bytes_of(const RunState& state, int ranks) {
 
 std::string folder_name(std::int64_t step) {
   std::array<char, 40> name{};
-  std::snprintf(name.data(), name.size(), "step-%012lld", static_cast<long long>(step));
+  std::snprintf(name.data(), name.size(), "%s%012lld", kPrefix.data(),
+                static_cast<long long>(step));
   return name.data();
 }
 
@@ -169,10 +170,7 @@ void Manager::remove_old() const {
   for (std::size_t i = static_cast<std::size_t>(options_.keep); i < found.good.size(); ++i) {
     const auto step = core::parse_integer(found.good[i].filename().string().substr(kPrefix.size()));
     if (step && options_.keep_every > 0 && *step % options_.keep_every == 0) continue;
-    std::error_code ignored;
-    // Without its seal first, so that one that is half removed is not taken for a whole one.
-    fs::remove(found.good[i] / "manifest.json", ignored);
-    fs::remove_all(found.good[i], ignored);
+    archive::remove_sealed(found.good[i]);
   }
 }
 

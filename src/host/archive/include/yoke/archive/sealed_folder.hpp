@@ -55,6 +55,13 @@ class UnsealedFolder {
 /// Errors: not_found where there is none; corrupt_data where it does not check itself.
 [[nodiscard]] Seal read_seal(const std::filesystem::path& folder);
 
+/// Whether the folder has a seal, sound or not.
+[[nodiscard]] bool is_sealed(const std::filesystem::path& folder);
+
+/// Removes the folder, its seal first, so that one that is half removed is not taken for a whole
+/// one. What cannot be removed stays.
+void remove_sealed(const std::filesystem::path& folder);
+
 /// Reads everything back.
 /// Errors: as read_seal(); corrupt_data naming the first file that is missing, of another size, or
 /// whose bytes changed; io.

@@ -3,11 +3,15 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "yoke/archive/tensor.hpp"
 
 namespace yoke::archive {
+
+/// How the names of a run's checkpoints begin: sealed folders in its folder `checkpoints`.
+inline constexpr std::string_view kCheckpointPrefix = "step-";
 
 /// A model's weights, whoever saved them.
 struct Weights {

@@ -76,7 +76,8 @@ struct TrainSettings {
   std::string weights;  ///< a file or a run folder; empty: none
   std::vector<std::string> freeze;
 
-  std::int64_t checkpoint_every = 0;      ///< optimizer steps; 0: each epoch; -1: none
+  std::int64_t checkpoint_every =
+      0;  ///< optimizer steps; 0: each epoch; -1: only when told to stop
   std::int64_t keep_checkpoints = 0;      ///< of the newest; 0: all
   std::int64_t keep_every = 0;            ///< and of steps that this divides; 0: none
   std::vector<std::string> stop_signals;  ///< at which the run is saved and ends
