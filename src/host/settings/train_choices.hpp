@@ -31,7 +31,11 @@ inline constexpr Words<Schedule, 4> kSchedules{{{"constant", Schedule::constant}
                                                 {"cosine", Schedule::cosine},
                                                 {"step", Schedule::step},
                                                 {"linear", Schedule::linear}}};
-inline constexpr Words<Precision, 1> kPrecisions{{{"fp32", Precision::fp32}}};
+inline constexpr Words<Precision, 5> kPrecisions{{{"fp32", Precision::fp32},
+                                                  {"tf32", Precision::tf32},
+                                                  {"bf16", Precision::bf16},
+                                                  {"fp16", Precision::fp16},
+                                                  {"auto", Precision::automatic}}};
 
 template <class E, std::size_t count>
 [[nodiscard]] std::vector<std::string> words_of(const Words<E, count>& words) {

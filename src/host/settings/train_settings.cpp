@@ -177,6 +177,7 @@ void take_machine_and_output(TrainSettings& out, const Settings& settings) {
   out.threads = int_or_zero(settings, "threads");
   out.precision = meaning(kPrecisions, settings.text("precision"));
   out.channels_last = settings.toggle("channels-last");
+  out.capture = settings.toggle("capture");
   out.weights = text_or_empty(settings, "weights");
   out.freeze = settings.texts("freeze");
   out.out = settings.is_set("out") ? fs::path(settings.text("out")) : default_out(out);

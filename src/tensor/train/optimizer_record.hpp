@@ -6,8 +6,8 @@
 
 namespace yoke::train {
 
-// An optimizer's state as a checkpoint keeps it: its tensors under "<parameter>.<slot>", the rest as
-// plain facts. A parameter is called by its name, or by its key where it has none.
+// An optimizer's state as a checkpoint keeps it: its tensors under "<parameter>.<slot>", the rest
+// as plain facts. A parameter is called by its name, or by its key where it has none.
 struct OptimizerRecord {
   checkpoint::StateDict tensors;
   core::Json groups;

@@ -73,8 +73,7 @@ class Resume : public ::testing::TestWithParam<Form> {
     comm::run_local_ranks(ranks, [&](comm::World& world) {
       auto model = std::make_shared<Stateful>();
       data::DataLoader loader(toys::points(41), world, toys::batches_of(6 / ranks));
-      data::DataLoader validation(toys::points(15), world,
-                                  data::evaluation(toys::batches_of(5)));
+      data::DataLoader validation(toys::points(15), world, data::evaluation(toys::batches_of(5)));
       optim::AdamW optimizer(model->named_parameters(), {.lr = 0.01});
       TrainerOptions options{.epochs = 3,
                              .accumulate = GetParam().accumulate,
@@ -82,14 +81,13 @@ class Resume : public ::testing::TestWithParam<Form> {
                              .ema = GetParam().ema,
                              .keep_best = GetParam().keep_best};
       if (checkpoints) {
-        options.checkpoints = CheckpointOptions{
-            .folder = folder_, .every = GetParam().every, .resume = resume};
+        options.checkpoints =
+            CheckpointOptions{.folder = folder_, .every = GetParam().every, .resume = resume};
       }
       options.on_step = [&](const StepReport& report) {
         if (report.step == stop_at) throw Interrupted();
       };
-      const TrainResult result =
-          Trainer(model, world, options).fit(loader, optimizer, &validation);
+      const TrainResult result = Trainer(model, world, options).fit(loader, optimizer, &validation);
       if (!world.is_main()) return;
       outcome.result = result;
       for (const at::Tensor& tensor : model->parameters()) outcome.state.push_back(tensor.clone());
@@ -134,14 +132,13 @@ TEST_P(Resume, TwiceInARowAsWell) {
   expect_same(train(true, 0, ranks), undisturbed);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Forms, Resume,
-    ::testing::Values(Form{"OneRank", 1}, Form{"TwoRanks", 2},
-                      Form{"EveryThirdStep", 1, 3}, Form{"EachEpoch", 2, 0},
-                      Form{"ThreeMicroBatches", 1, 1, 3},
-                      Form{"AveragedWeights", 2, 2, 1, 0.9},
-                      Form{"TheBestWeights", 1, 2, 1, 0.9, true}),
-    [](const auto& row) { return row.param.called; });
+INSTANTIATE_TEST_SUITE_P(Forms, Resume,
+                         ::testing::Values(Form{"OneRank", 1}, Form{"TwoRanks", 2},
+                                           Form{"EveryThirdStep", 1, 3}, Form{"EachEpoch", 2, 0},
+                                           Form{"ThreeMicroBatches", 1, 1, 3},
+                                           Form{"AveragedWeights", 2, 2, 1, 0.9},
+                                           Form{"TheBestWeights", 1, 2, 1, 0.9, true}),
+                         [](const auto& row) { return row.param.called; });
 
 }  // namespace
 }  // namespace yoke::train
