@@ -1,5 +1,6 @@
 #include "yoke/nn/batch_norm.hpp"
 
+#include <optional>
 #include <utility>
 
 #include <ATen/Context.h>
@@ -20,9 +21,10 @@ using torch::autograd::variable_list;
 /// and, where there is a residual, a bit an element; y is the next convolution's to save.
 struct FusedNorm : torch::autograd::Function<FusedNorm> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
-                               const at::Tensor& residual, const at::Tensor& weight,
+                               const std::optional<at::Tensor>& added, const at::Tensor& weight,
                                const at::Tensor& bias, const kernels::BatchNormState& state,
                                const kernels::BatchNormOptions& options) {
+    const at::Tensor residual = added.value_or(at::Tensor());
     auto out = kernels::batch_norm_forward(x, residual, state, options);
     context->save_for_backward({x, weight, bias, out.mean, out.invstd, out.mask});
     context->saved_data["eps"] = options.eps;
@@ -112,8 +114,10 @@ std::vector<at::Tensor> BatchNorm2dImpl::fused(const at::Tensor& x, const at::Te
       !kernels::batch_norm_runs(x, state)) {
     return {};
   }
+  // torch's Function reads the device of every tensor that it is given, so none may be undefined.
+  const auto added = residual.defined() ? std::optional(residual) : std::nullopt;
   return FusedNorm::apply(
-      x, residual, weight, bias, state,
+      x, added, weight, bias, state,
       kernels::BatchNormOptions{.eps = options.eps,
                                 .momentum = options.momentum,
                                 .relu = options.activation == Activation::relu});

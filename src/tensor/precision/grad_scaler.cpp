@@ -57,7 +57,8 @@ GradScaler::GradScaler(at::Device device, const GradScalerOptions& options) : op
 }
 
 at::Tensor GradScaler::scale(const at::Tensor& loss) const {
-  return loss * scale_.to(loss.scalar_type()).view({});
+  // Not view({}): that is view(ScalarType), the bytes.
+  return loss * scale_.to(loss.scalar_type()).squeeze();
 }
 
 void GradScaler::unscale(optim::Optimizer& optimizer) {
@@ -83,7 +84,7 @@ void GradScaler::step(optim::Optimizer& optimizer) {
   }
   if (stage_ == Stage::scaled) unscale(optimizer);
   const at::NoGradGuard no_grad;
-  optimizer.step(found_inf_.view({}));
+  optimizer.step(found_inf_.squeeze());
   // taken += 1 - found; skips = (skips + 1) * found
   const at::Tensor found = found_inf_.to(at::kLong);
   counts_.narrow(0, 0, 1).add_(1 - found);

@@ -124,11 +124,11 @@ TEST(CapturedTrainer, TrainsAsTheEagerOneOnAShortLastBatchToo) {
     model->to(world.device());
     optim::SGD optimizer(model->named_parameters(), {.lr = 0.1, .momentum = 0.9});
     data::DataLoader loader(toys::points(26), world, toys::batches_of(4));
-    Trainer trainer(AnyModule(model), world, {.epochs = 3, .capture = capture});
+    Trainer trainer(AnyModule(model), world, {.capture = capture, .epochs = 3});
     return trainer.fit(loader, optimizer).loss;
   };
 
-  EXPECT_NEAR(loss(true), loss(false), 1e-9);
+  EXPECT_NEAR(loss(true), loss(false), 1e-5);  // float32, and other kernels may be chosen
 }
 
 }  // namespace
