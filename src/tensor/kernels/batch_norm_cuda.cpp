@@ -33,6 +33,11 @@ at::Tensor floats(std::int64_t count, const at::Tensor& x) {
   return at::empty({count}, x.options().dtype(at::kFloat).memory_format(std::nullopt));
 }
 
+/// A tile of 128 bytes a row. Wider ones leave fewer tiles, so that more blocks share each and the
+/// last of them has more partial sums to add: ResNet-50's step took 31.9 ms with 32, 30.7 with 16,
+/// 30.5 with 8 and 33.0 with 4 (batch 256; 7.8, 6.7, 6.2, 6.2 at batch 32).
+constexpr std::int64_t kMostLanes = 8;
+
 /// The launches of one call: which tiles there are and how many blocks share each.
 class Launcher {
  public:
@@ -42,7 +47,7 @@ class Launcher {
     args.rows = x.numel() / x.size(1);
     args.channels = static_cast<int>(x.size(1));
     args.lane_bits =
-        std::bit_width(std::bit_ceil(static_cast<unsigned>(std::min<std::int64_t>(32, vectors)))) -
+        std::bit_width(std::bit_ceil(static_cast<unsigned>(std::min(kMostLanes, vectors)))) -
         1;
     tiles_ = (vectors + lanes() - 1) / lanes();
     args.x = address(x);
