@@ -47,8 +47,7 @@ class Launcher {
     args.rows = x.numel() / x.size(1);
     args.channels = static_cast<int>(x.size(1));
     args.lane_bits =
-        std::bit_width(std::bit_ceil(static_cast<unsigned>(std::min(kMostLanes, vectors)))) -
-        1;
+        std::bit_width(std::bit_ceil(static_cast<unsigned>(std::min(kMostLanes, vectors)))) - 1;
     tiles_ = (vectors + lanes() - 1) / lanes();
     args.x = address(x);
     args.weight = pointer<float>(state.weight);

@@ -8,6 +8,7 @@
 #include "yoke/kernels/kernels.hpp"
 
 #ifdef YOKE_CUDA
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
 #include <map>
@@ -15,6 +16,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 #endif
@@ -128,9 +130,23 @@ bool runs_kernels(const at::Tensor& tensor) {
   return !said;
 }
 
+namespace {
+
+/// The driver API works on the thread's current context, and autograd's threads have none before
+/// their first runtime call.
+void need_context(int device) {
+  thread_local int made_for = -1;
+  if (made_for == device) return;
+  C10_CUDA_CHECK(cudaSetDevice(device));
+  made_for = device;
+}
+
+}  // namespace
+
 DeviceFunction device_function(const KernelSource& source, const ElementType& type,
                                const char* name, int threads) {
   const int device = c10::cuda::current_device();
+  need_context(device);
   const Loaded::ModuleKey key{device, &source, type.dtype, type.vector};
   const std::lock_guard lock(loaded().mutex);
   DeviceFunction& function = loaded().functions[{key, name}];
@@ -146,6 +162,7 @@ DeviceFunction device_function(const KernelSource& source, const ElementType& ty
 }
 
 void launch(const DeviceFunction& function, Grid grid, const void* args) {
+  need_context(c10::cuda::current_device());
   void* list[] = {const_cast<void*>(args)};
   check(driver().launch(function.handle, grid.x, grid.y, 1, static_cast<unsigned>(function.threads),
                         1, 1, 0, c10::cuda::getCurrentCUDAStream().stream(), list, nullptr),
