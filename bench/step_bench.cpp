@@ -15,21 +15,25 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <ATen/Functions.h>
-#include <ATen/autocast_mode.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
 
 #include "yoke/comm/device.hpp"
 #include "yoke/comm/world.hpp"
+#include "yoke/core/console.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/kernels/kernels.hpp"
 #include "yoke/models/models.hpp"
 #include "yoke/optim/optim.hpp"
 #include "yoke/parallel/data_parallel.hpp"
 #include "yoke/parallel/distributed_data_parallel.hpp"
+#include "yoke/train/step.hpp"
 
 namespace {
 
@@ -38,12 +42,22 @@ using Model = std::shared_ptr<yoke::models::ImageClassifier>;
 
 struct Settings {
   std::string model = "mlp";
-  std::string parallel = "ddp";  // ddp, dp, none; several between commas are timed in turn
+  std::string parallel = "ddp";  // ddp, dp, none; several between commas are timed in turn; with
+                                 // +graph the step is captured
   std::string precision = "fp32";
+  bool kernels = true;  // fused ones of room kernels
+  std::string profile;  // a file for the trace of kProfiled steps of the first way; empty: none
   std::int64_t batch = 64;
   int steps = 100;
   int warmup = 10;
 };
+
+// "ddp,none" -> "ddp+graph,none+graph"
+std::string captured(const std::string& ways) {
+  std::vector<std::string> names = yoke::core::split(ways, ',');
+  for (std::string& name : names) name += "+graph";
+  return yoke::core::joined(names, ",");
+}
 
 Settings parse(int argc, char** argv) {
   std::map<std::string, std::string> given;
@@ -58,6 +72,9 @@ Settings parse(int argc, char** argv) {
   settings.model = word("--model", settings.model);
   settings.parallel = word("--parallel", settings.parallel);
   settings.precision = word("--precision", settings.precision);
+  settings.profile = word("--profile", "");
+  settings.kernels = word("--kernels", "on") == "on";
+  if (word("--capture", "off") == "on") settings.parallel = captured(settings.parallel);
   settings.batch = integer("--batch", settings.batch);
   settings.steps = static_cast<int>(integer("--steps", settings.steps));
   settings.warmup = static_cast<int>(integer("--warmup", settings.warmup));
@@ -100,33 +117,12 @@ void fill_parameters(yoke::models::ImageClassifier& model) {
   }
 }
 
-class Autocast {
- public:
-  Autocast(bool on, at::Device device) : on_(on), type_(device.type()) {
-    if (!on_) return;
-    at::autocast::set_autocast_enabled(type_, true);
-    at::autocast::set_autocast_dtype(type_, at::kBFloat16);
-    at::autocast::increment_nesting();
-  }
-  ~Autocast() {
-    if (!on_) return;
-    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(type_, false);
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  bool on_;
-  at::DeviceType type_;
-};
-
 // One way to train: its own model, wrapper and optimizer, on data that all share.
 class Contender {
  public:
-  Contender(std::string parallel, const Settings& settings, yoke::World& world,
-            const Inputs& inputs)
-      : name_(std::move(parallel)), settings_(settings), world_(world), inputs_(inputs) {
+  Contender(std::string name, const Settings& settings, yoke::World& world, const Inputs& inputs)
+      : name_(std::move(name)), inputs_(inputs) {
+    const std::string parallel = name_.substr(0, name_.find('+'));
     const bool small = settings.model == "mlp" || settings.model == "small-cnn";
     model_ = yoke::models::make(settings.model,
                                 {.num_classes = small ? 10 : 1000, .in_channels = small ? 1 : 3});
@@ -135,30 +131,31 @@ class Contender {
     if (!small) yoke::models::to_channels_last(*model_);
     optimizer_.emplace(model_->named_parameters(),
                        yoke::optim::SGDOptions{.lr = 0.001, .momentum = 0.9});
-    if (name_ == "ddp") distributed_.emplace(model_, world);
-    if (name_ == "dp") replicated_.emplace(model_, data_parallel_options(world.device()));
+    if (parallel == "ddp") distributed_.emplace(model_, world);
+    if (parallel == "dp") replicated_.emplace(model_, data_parallel_options(world.device()));
+    step_.emplace(
+        [this](const std::vector<at::Tensor>& batch) {
+          return at::cross_entropy_loss(forward(batch[0]), batch[1]);
+        },
+        *optimizer_, world,
+        yoke::train::StepOptions{
+            .precision = yoke::precision::precision_from_name(settings.precision),
+            .capture = name_.ends_with("+graph")});
   }
 
-  void step() {
-    optimizer_->zero_grad();
-    {
-      const Autocast autocast(settings_.precision == "bf16", world_.device());
-      loss_ = at::cross_entropy_loss(forward(inputs_.images), inputs_.labels);
-    }
-    loss_.backward();
-    optimizer_->step();
-  }
+  void step() { loss_ = (*step_)({inputs_.images, inputs_.labels}); }
 
   // Seconds for `count` steps with nothing left to do.
   double time(int count) {
     const auto begin = Clock::now();
     for (int i = 0; i < count; ++i) step();
-    yoke::comm::synchronize(world_.device());
+    yoke::comm::synchronize(inputs_.images.device());
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] double loss() const { return loss_.item<double>(); }
+  [[nodiscard]] std::size_t replays() const { return step_->replays(); }
   [[nodiscard]] std::size_t parameter_bytes() const {
     std::size_t bytes = 0;
     for (const at::Tensor& parameter : model_->parameters()) bytes += parameter.nbytes();
@@ -179,13 +176,12 @@ class Contender {
   }
 
   std::string name_;
-  const Settings& settings_;
-  yoke::World& world_;
   const Inputs& inputs_;
   Model model_;
   std::optional<yoke::optim::SGD> optimizer_;
   std::optional<yoke::DistributedDataParallel<Model>> distributed_;
   std::optional<yoke::DataParallel<Model>> replicated_;
+  std::optional<yoke::train::Step> step_;
   at::Tensor loss_;
 };
 
@@ -220,6 +216,20 @@ Timing time_in_turn(const Settings& settings, yoke::World& world,
   return timing;
 }
 
+constexpr int kProfiled = 3;
+
+// The device's side of some steps, as a trace that bench/trace_groups.py and Perfetto read.
+void profile(Contender& contender, const std::string& file) {
+  namespace profiler = torch::autograd::profiler;
+  namespace impl = torch::profiler::impl;
+  const impl::ProfilerConfig config(impl::ProfilerState::KINETO);
+  const std::set<impl::ActivityType> activities{impl::ActivityType::CUDA};
+  profiler::prepareProfiler(config, activities);
+  profiler::enableProfiler(config, activities);
+  contender.time(kProfiled);
+  profiler::disableProfiler()->save(file);
+}
+
 std::string result_line(const Settings& settings, yoke::World& world,
                         const std::vector<std::unique_ptr<Contender>>& contenders,
                         const Timing& timing) {
@@ -233,6 +243,7 @@ std::string result_line(const Settings& settings, yoke::World& world,
                           in_turn, "}, \"batch\": ", settings.batch, ", \"ranks\": ", world.size(),
                           ", \"first_step_ns\": ", timing.first_step_ns,
                           ", \"loss\": ", contenders[0]->loss(), ", \"peak_bytes\": ", memory.peak,
+                          ", \"replays\": ", contenders[0]->replays(),
                           ", \"parameter_bytes\": ", contenders[0]->parameter_bytes(),
                           ", \"backend\": \"", world.group().backend(), "\"}");
 }
@@ -243,11 +254,14 @@ int main(int argc, char** argv) {
   try {
     const Settings settings = parse(argc, argv);
     yoke::World world = yoke::World::from_environment();
+    yoke::core::attach(std::make_shared<yoke::core::StreamConsole>(2));
+    yoke::kernels::enable(settings.kernels);
     const Inputs inputs = make_inputs(settings, world);
     std::vector<std::unique_ptr<Contender>> contenders;
     for (const std::string& name : yoke::core::split(settings.parallel, ','))
       contenders.push_back(std::make_unique<Contender>(name, settings, world, inputs));
     const Timing timing = time_in_turn(settings, world, contenders);
+    if (!settings.profile.empty()) profile(*contenders[0], settings.profile);
     if (world.rank() == 0) std::puts(result_line(settings, world, contenders, timing).c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "yoke-bench-step: %s\n", error.what());

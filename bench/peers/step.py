@@ -56,8 +56,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="mlp")
     parser.add_argument("--parallel", default="ddp", choices=["ddp", "none"])
-    parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
+    parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16", "fp16"])
     parser.add_argument("--fused", action="store_true", help="torch.optim.SGD(fused=True) on a card")
+    parser.add_argument("--graph", action="store_true", help="replay the whole step from a CUDA graph")
+    parser.add_argument("--compile", default="", help="torch.compile mode: default, reduce-overhead, max-autotune, ...")
+    parser.add_argument("--benchmark", action="store_true", help="torch.backends.cudnn.benchmark")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--warmup", type=int, default=10)
@@ -69,7 +72,7 @@ def main():
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))) if cuda else torch.device("cpu")
     if cuda:
         torch.cuda.set_device(device)
-        torch.backends.cudnn.benchmark = False
+        torch.backends.cudnn.benchmark = args.benchmark
     if args.parallel == "ddp":
         os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
         os.environ.setdefault("MASTER_PORT", "29511")
@@ -91,17 +94,42 @@ def main():
     if args.parallel == "ddp":
         forward = nn.parallel.DistributedDataParallel(model, device_ids=[device.index] if cuda else None,
                                                       gradient_as_bucket_view=True)
+    if args.compile:
+        forward = torch.compile(forward, mode=args.compile)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, fused=args.fused or not cuda)
 
     loss = None
+    low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(args.precision)
+    # No growth within a run: both sides then scale alike, and a captured step needs no host.
+    scaler = torch.amp.GradScaler(device.type, enabled=args.precision == "fp16")
 
     def step():
         nonlocal loss
         optimizer.zero_grad()
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=args.precision == "bf16"):
+        # The cache of cast weights must not outlive a captured step.
+        with torch.autocast(device.type, dtype=low, enabled=low is not None, cache_enabled=not args.graph):
             loss = F.cross_entropy(forward(images), labels)
-        loss.backward()
-        optimizer.step()
+        scaler.scale(loss).backward()
+        if args.graph and scaler.is_enabled():
+            optimizer.grad_scale, optimizer.found_inf = scaler._scale, torch.zeros((), device=device)
+            optimizer.step()
+        else:
+            scaler.step(optimizer)
+            scaler.update()
+
+    if args.graph:
+        eager = step
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(11):
+                eager()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        optimizer.zero_grad()
+        with torch.cuda.graph(graph):
+            eager()
+        step = graph.replay
 
     def wait():
         if cuda:

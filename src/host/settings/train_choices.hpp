@@ -32,7 +32,11 @@ inline constexpr Words<Schedule, 4> kSchedules{{{"constant", Schedule::constant}
                                                 {"step", Schedule::step},
                                                 {"linear", Schedule::linear}}};
 inline constexpr Words<Force, 2> kForces{{{"nothing", Force::nothing}, {"recipe", Force::recipe}}};
-inline constexpr Words<Precision, 1> kPrecisions{{{"fp32", Precision::fp32}}};
+inline constexpr Words<Precision, 5> kPrecisions{{{"fp32", Precision::fp32},
+                                                  {"tf32", Precision::tf32},
+                                                  {"bf16", Precision::bf16},
+                                                  {"fp16", Precision::fp16},
+                                                  {"auto", Precision::automatic}}};
 
 template <class E, std::size_t count>
 [[nodiscard]] std::vector<std::string> words_of(const Words<E, count>& words) {

@@ -228,12 +228,17 @@ Options machine_options() {
                                 {.key = "precision",
                                  .type = Type::choice,
                                  .fallback = "fp32",
-                                 .help = "of weights and activations",
+                                 .help = "of convolutions and products; auto: bf16 on a card "
+                                         "from sm_80, fp16 on an older one, fp32 on a CPU",
                                  .choices = words_of(kPrecisions)},
                                 {.key = "channels-last",
                                  .type = Type::toggle,
                                  .fallback = false,
-                                 .help = "lay images out as N, H, W, C"}});
+                                 .help = "lay images out as N, H, W, C"},
+                                {.key = "capture",
+                                 .type = Type::toggle,
+                                 .fallback = true,
+                                 .help = "on a card: replay the step from a CUDA graph"}});
 }
 
 Options start_options() {

@@ -209,6 +209,7 @@ void take_machine_and_output(TrainSettings& out, const Settings& settings) {
   out.threads = int_or_zero(settings, "threads");
   out.precision = meaning(kPrecisions, settings.text("precision"));
   out.channels_last = settings.toggle("channels-last");
+  out.capture = settings.toggle("capture");
   out.weights = text_or_empty(settings, "weights");
   out.freeze = settings.texts("freeze");
   out.checkpoint_every = settings.integer("checkpoint-every");

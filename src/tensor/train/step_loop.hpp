@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
+#include "captured_function.hpp"
 #include "loss_record.hpp"
 #include "trainer_state.hpp"
 #include "yoke/core/telemetry.hpp"
@@ -74,7 +76,13 @@ class StepLoop {
 
  private:
   void step(data::DataLoader::Epoch& batches, std::int64_t micro_batches);
+  void note(const data::Batch& batch);
   void micro_batch(const data::Batch& batch);
+  void backward(const at::Tensor& loss) const;
+  void optimizer_step();
+  [[nodiscard]] bool fits_capture(const data::Batch& batch, std::int64_t micro_batches) const;
+  void captured_step(const data::Batch& batch);
+  void step_done();
   void first_step_done();
   void report_step(std::int64_t epoch_step);
   void log_steps();
@@ -87,6 +95,7 @@ class StepLoop {
   TrainResult& result_;
   AfterStep after_step_;
 
+  std::unique_ptr<CapturedFunction> captured_;  // a whole step on input and target; null: eager
   LossRecord losses_;
   StepClock clock_;
   std::int64_t epoch_steps_;

@@ -118,8 +118,9 @@ std::vector<std::shared_ptr<Logger>> loggers_in(const fs::path& folder) {
           tensorboard_logger(folder)};
 }
 
-TrainerOptions options_for(const settings::TrainSettings& values, const data::DataLoader& loader) {
-  TrainerOptions options = trainer_options(values);
+TrainerOptions options_for(const settings::TrainSettings& values, const data::DataLoader& loader,
+                           comm::World& world) {
+  TrainerOptions options = trainer_options(values, world);
   options.epochs = values.epochs;
   options.max_steps = values.max_steps;
   options.accumulate = values.accumulate;
@@ -233,7 +234,7 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
 
   const models::InputOptions input = input_options(*images.training, source.num_classes);
   AnyModule model = model_to_train(values, models, input, home_device(world, values));
-  TrainerOptions options = options_for(values, training);
+  TrainerOptions options = options_for(values, training, world);
   options.checkpoints = checkpoint_options(request, goes_on);
   options.stop_signal = StopSignals::told;
   std::optional<ShownProgress> progress;

@@ -71,6 +71,26 @@ Json to_json(const LossRecord::Sum& sum) { return Json::array({sum.loss, sum.row
 
 LossRecord::Sum sum_from(const Json& json) { return {json.at(0), json.at(1)}; }
 
+Json to_json(const precision::GradScalerState& state) {
+  return {{"scale", state.scale},
+          {"growth_factor", state.growth_factor},
+          {"backoff_factor", state.backoff_factor},
+          {"growth_interval", state.growth_interval},
+          {"_growth_tracker", state.growth_tracker},
+          {"steps_taken", state.steps_taken},
+          {"skips_in_a_row", state.skips_in_a_row}};
+}
+
+precision::GradScalerState scaler_from(const Json& json) {
+  return {.scale = json.at("scale"),
+          .growth_factor = json.at("growth_factor"),
+          .backoff_factor = json.at("backoff_factor"),
+          .growth_interval = json.at("growth_interval"),
+          .growth_tracker = json.at("_growth_tracker"),
+          .steps_taken = json.at("steps_taken"),
+          .skips_in_a_row = json.at("skips_in_a_row")};
+}
+
 StateDict numbered(const std::vector<at::Tensor>& tensors) {
   StateDict state;
   for (const at::Tensor& tensor : tensors) state.emplace_back(std::to_string(state.size()), tensor);
@@ -113,6 +133,7 @@ checkpoint::RunState TrainingRun::state() {
   if (best_.value()) state.facts["best"] = *best_.value();
   state.common[kModel] = checkpoint::state_dict(*state_.model);
   state.common[kOptimizer] = std::move(optimizer.tensors);
+  if (state_.scaler) state.facts["scaler"] = to_json(state_.scaler->state());
   if (ema_) state.common[kAverage] = ema_->state_dict();
   if (kept_) state.common[kBest] = numbered(kept_->values());
   state.own_facts = {{"epoch_seconds", progress.seconds},
@@ -172,6 +193,7 @@ void TrainingRun::take_over_facts(const Json& facts) {
   result_.epochs = facts.at("epochs");
   result_.seconds = facts.at("seconds");
   result_.evaluation = values_from(facts.at("evaluation"));
+  if (state_.scaler && facts.contains("scaler")) state_.scaler->load(scaler_from(facts["scaler"]));
   const feed::Position position = position_from(facts.at("position"));
   loader_.load_state(position);
   first_epoch_ = position.epoch;

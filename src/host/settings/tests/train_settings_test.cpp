@@ -239,7 +239,7 @@ TEST(TrainSettings, NumbersThatCannotBeAreRefused) {
                                                        {"--gamma", "0"},
                                                        {"--timeout", "0"},
                                                        {"--threads", "0"},
-                                                       {"--precision", "bf16"},
+                                                       {"--precision", "bf8"},
                                                        {"--log-every", "0"},
                                                        {"--max-steps", "-1"},
                                                        {"--device-ids", "-1"}}) {

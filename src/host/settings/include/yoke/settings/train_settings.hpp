@@ -18,7 +18,7 @@ enum class Backend { detect, shm, gloo, nccl };
 enum class Optimizer { sgd, adamw };
 enum class ScaleLr { none, linear };
 enum class Schedule { constant, cosine, step, linear };
-enum class Precision { fp32 };
+enum class Precision { fp32, tf32, bf16, fp16, automatic };
 enum class Force { nothing, recipe };
 
 /// The models that Yoke brings.
@@ -67,6 +67,7 @@ struct TrainSettings {
   int threads = 0;  ///< 0: cores / ranks
   Precision precision = Precision::fp32;
   bool channels_last = false;
+  bool capture = false;
 
   double ema = 0;      ///< decay; 0: off
   int early_stop = 0;  ///< epochs without a better result; 0: off

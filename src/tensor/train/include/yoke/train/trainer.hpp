@@ -14,6 +14,7 @@
 #include "yoke/core/clock.hpp"
 #include "yoke/core/json.hpp"
 #include "yoke/optim/schedule.hpp"
+#include "yoke/precision/autocast.hpp"
 #include "yoke/train/any_module.hpp"
 #include "yoke/train/best.hpp"
 #include "yoke/train/logger.hpp"
@@ -78,6 +79,9 @@ struct TrainerOptions {
   std::vector<int> device_ids{};  ///< of dp
   LossFunction loss{};            ///< cross entropy if empty
   MetricFunction metrics{};       ///< where both are empty: accuracy
+
+  precision::Precision precision = precision::Precision::fp32;  ///< fp16 scales gradients by itself
+  bool capture = false;  ///< on a card: replay full batches from a CUDA graph; see Step
 
   std::int64_t epochs = 1;
   std::int64_t max_steps = 0;   ///< optimizer steps; 0: no limit
