@@ -86,34 +86,44 @@ struct Inputs {
   at::Tensor labels;  // [batch] int64
 };
 
+constexpr double kImageRange = 1.7;  // of a uniform distribution with deviation 1, about
+
+// Numbers in [-1, 1) that look random and are the same in every language: no generator to agree on.
+// [count] float32
+at::Tensor noise(std::int64_t count, std::int64_t seed) {
+  const at::Tensor waves = at::sin(at::arange(count, at::kDouble) * 12.9898 + seed) * 43758.5453;
+  return ((waves - waves.floor()) * 2 - 1).to(at::kFloat);
+}
+
 Inputs make_inputs(const Settings& settings, const yoke::World& world) {
   const bool small = settings.model == "mlp" || settings.model == "small-cnn";
   const std::int64_t channels = small ? 1 : 3;
   const std::int64_t side = small ? 28 : 224;
   const std::int64_t classes = small ? 10 : 1000;
   const std::int64_t numel = settings.batch * channels * side * side;
-  // Cheap and equal in every language: no generator to agree on.
-  at::Tensor images = at::sin(at::arange(numel, at::kFloat) * 0.01 + world.rank())
-                          .view({settings.batch, channels, side, side});
+  at::Tensor images =
+      (noise(numel, world.rank()) * kImageRange).view({settings.batch, channels, side, side});
   at::Tensor labels = (at::arange(settings.batch, at::kLong) * 7 + world.rank()).remainder(classes);
   images = images.to(world.device());
   if (!small) images = images.contiguous(at::MemoryFormat::ChannelsLast);
   return {images, labels.to(world.device())};
 }
 
-// The same start in every language, so that losses can be compared: weights from a formula, norms
-// as the identity.
+// The same start in every language, so that losses can be compared: Kaiming's range, norms as the
+// identity.
 void fill_parameters(yoke::models::ImageClassifier& model) {
   const at::NoGradGuard no_grad;
+  std::int64_t seed = 0;
   for (auto& item : model.named_parameters()) {
     at::Tensor& parameter = item.value();
+    ++seed;
     if (parameter.dim() < 2) {
       parameter.fill_(item.key().ends_with("bias") ? 0.0 : 1.0);
       continue;
     }
     const auto fan = static_cast<double>(parameter.numel() / parameter.size(0));
-    const at::Tensor wave = at::cos(at::arange(parameter.numel(), at::kFloat) * 0.7);
-    parameter.copy_((wave * (1.4 / std::sqrt(fan))).view(parameter.sizes()));
+    parameter.copy_(
+        (noise(parameter.numel(), seed) * std::sqrt(6.0 / fan)).view(parameter.sizes()));
   }
 }
 

@@ -42,14 +42,20 @@ def make_model(name):
     return getattr(torchvision.models, name)()
 
 
+def noise(count, seed):
+    """Numbers in [-1, 1), the same as yoke-bench-step's."""
+    waves = torch.sin(torch.arange(count, dtype=torch.float64) * 12.9898 + seed) * 43758.5453
+    return ((waves - waves.floor()) * 2 - 1).to(torch.float32)
+
+
 def fill_parameters(model):
     with torch.no_grad():
-        for name, p in model.named_parameters():
+        for seed, (name, p) in enumerate(model.named_parameters(), start=1):
             if p.dim() < 2:
                 p.fill_(0.0 if name.endswith("bias") else 1.0)
                 continue
             fan = p.numel() // p.size(0)
-            p.copy_((torch.cos(torch.arange(p.numel(), dtype=torch.float32) * 0.7) * (1.4 / math.sqrt(fan))).view_as(p))
+            p.copy_((noise(p.numel(), seed) * math.sqrt(6.0 / fan)).view_as(p))
 
 
 def main():
@@ -84,7 +90,7 @@ def main():
     fill_parameters(model)
     model.to(device)
     numel = args.batch * channels * side * side
-    images = torch.sin(torch.arange(numel, dtype=torch.float32) * 0.01 + rank).view(args.batch, channels, side, side)
+    images = (noise(numel, rank) * 1.7).view(args.batch, channels, side, side)
     labels = ((torch.arange(args.batch) * 7 + rank) % classes).to(device)
     images = images.to(device)
     if not small:
@@ -100,8 +106,8 @@ def main():
 
     loss = None
     low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(args.precision)
-    # No growth within a run: both sides then scale alike, and a captured step needs no host.
-    scaler = torch.amp.GradScaler(device.type, enabled=args.precision == "fp16")
+    # The captured step keeps its scale, a small one, and looks for no infinity: as fast as PyTorch can be made here.
+    scaler = torch.amp.GradScaler(device.type, enabled=args.precision == "fp16", init_scale=1024.0 if args.graph else 65536.0)
 
     def step():
         nonlocal loss

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 
 #include <ATen/Functions.h>
 
@@ -9,7 +10,8 @@
 namespace yoke::kernels {
 namespace {
 
-constexpr int kPoolThreads = 256;  // as in max_pool.cuh
+constexpr int kPoolThreads = 256;                              // as in max_pool.cuh
+constexpr std::int64_t kMostElements = std::int64_t{1} << 31;  // kernels count in 32 bits
 constexpr auto kLayout = at::MemoryFormat::ChannelsLast;
 
 std::int64_t pooled(std::int64_t size, const MaxPoolOptions& options) {
@@ -32,9 +34,17 @@ MaxPoolArgs args_of(at::IntArrayRef x, const MaxPoolOptions& options) {
           .winner = nullptr};
 }
 
-void run(const char* name, const at::Tensor& sample, const MaxPoolArgs& args, std::int64_t numel) {
+// ResNets' window, which has kernels of its own.
+bool is_resnets(const MaxPoolArgs& args) {
+  return args.kernel == 3 && args.stride == 2 && args.padding == 1;
+}
+
+void run(const std::string& name, const at::Tensor& sample, const MaxPoolArgs& args,
+         std::int64_t numel) {
   const ElementType type = element_type(sample, args.channels);
-  const DeviceFunction function = device_function(max_pool_source(), type, name, kPoolThreads);
+  const std::string full = is_resnets(args) ? name + "_3_2_1" : name;
+  const DeviceFunction function =
+      device_function(max_pool_source(), type, full.c_str(), kPoolThreads);
   const std::int64_t blocks = (numel / type.vector + kPoolThreads - 1) / kPoolThreads;
   launch(function, {static_cast<unsigned>(std::min<std::int64_t>(blocks, 1 << 20)), 1}, &args);
 }
@@ -43,7 +53,8 @@ void run(const char* name, const at::Tensor& sample, const MaxPoolArgs& args, st
 
 bool max_pool_runs(const at::Tensor& x, const MaxPoolOptions& options) {
   const auto dtype = x.scalar_type();
-  return runs_kernels(x) && x.dim() == 4 && x.numel() > 0 && x.is_contiguous(kLayout) &&
+  return runs_kernels(x) && x.dim() == 4 && x.numel() > 0 && x.numel() <= kMostElements &&
+         x.is_contiguous(kLayout) &&
          (dtype == at::kBFloat16 || dtype == at::kHalf || dtype == at::kFloat) &&
          options.kernel_size > 0 && options.kernel_size <= 15 && options.stride > 0 &&
          options.padding >= 0 && 2 * options.padding <= options.kernel_size &&
@@ -71,7 +82,8 @@ at::Tensor max_pool_backward(const at::Tensor& dy, const at::Tensor& winner, at:
   args.in = gradient.data_ptr();
   args.out = dx.data_ptr();
   args.winner = winner.data_ptr<std::uint8_t>();
-  run("max_pool_backward", dx, args, dx.numel());
+  const std::int64_t squares = (shape[2] + 1) / 2 * ((shape[3] + 1) / 2);
+  run("max_pool_backward", dx, args, is_resnets(args) ? shape[0] * shape[1] * squares : dx.numel());
   return dx;
 }
 
