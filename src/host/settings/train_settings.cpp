@@ -174,6 +174,19 @@ bool may_differ(const std::string& key) {
   return keys.contains(key);
 }
 
+/// "50:55" are the steps from 50 to 54, counted from 0.
+std::optional<StepRange> profiled_steps(const Settings& settings) {
+  if (!settings.is_set("profile")) return {};
+  const std::vector<std::string> parts = core::split(settings.text("profile"), ':');
+  const auto first = parts.size() == 2 ? core::parse_integer(parts[0]) : std::nullopt;
+  const auto end = parts.size() == 2 ? core::parse_integer(parts[1]) : std::nullopt;
+  if (!first || !end || *first < 0 || *end <= *first) {
+    refuse(shown(settings, "profile") + " is no range of steps",
+           "give the first step and the one after the last, as in --profile 50:55");
+  }
+  return StepRange{*first, *end};
+}
+
 /// Equal, or two spellings of one path.
 bool same(const Value& a, const Value& b) {
   if (a == b) return true;
@@ -208,7 +221,7 @@ void take_machine_and_output(TrainSettings& out, const Settings& settings) {
   out.workers = as_int(settings, "workers");
   out.threads = int_or_zero(settings, "threads");
   out.precision = meaning(kPrecisions, settings.text("precision"));
-  out.channels_last = settings.toggle("channels-last");
+  if (settings.is_set("channels-last")) out.channels_last = settings.toggle("channels-last");
   out.capture = settings.toggle("capture");
   out.weights = text_or_empty(settings, "weights");
   out.freeze = settings.texts("freeze");
@@ -222,6 +235,8 @@ void take_machine_and_output(TrainSettings& out, const Settings& settings) {
   out.print_config = settings.toggle("print-config");
   out.json = settings.toggle("json");
   out.log_every = as_int(settings, "log-every");
+  out.profile = profiled_steps(settings);
+  out.nvtx = settings.toggle("nvtx");
 }
 
 }  // namespace

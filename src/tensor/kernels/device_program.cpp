@@ -27,9 +27,18 @@ using core::text;
 
 namespace {
 std::atomic<bool> enabled{true};
+std::atomic<std::int64_t> norm_bytes{0};
+std::atomic<std::int64_t> pooling_bytes{0};
 }  // namespace
 
 void enable(bool on) noexcept { enabled = on; }
+
+void count_traffic(const Traffic& more) noexcept {
+  norm_bytes += more.norm;
+  pooling_bytes += more.pooling;
+}
+
+Traffic traffic() noexcept { return {.norm = norm_bytes, .pooling = pooling_bytes}; }
 
 ElementType element_type(const at::Tensor& tensor, std::int64_t channels) {
   const int widest = 16 / static_cast<int>(tensor.element_size());

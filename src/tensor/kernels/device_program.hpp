@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "compile.hpp"
+#include "yoke/kernels/kernels.hpp"
 
 namespace yoke::kernels {
 
@@ -40,6 +41,9 @@ struct Grid {
 
 /// Starts it on the current stream. `args`: the kernel's one argument, read before the return.
 void launch(const DeviceFunction& function, Grid grid, const void* args);
+
+/// Adds to what kernels::traffic() tells.
+void count_traffic(const Traffic& more) noexcept;
 
 /// `count` zeros on the current device for one launch that leaves them zero; kernels that run at
 /// the same time get different ones.

@@ -28,57 +28,73 @@ struct Place {
   }
 };
 
-/// Sizes known at compile time let the loads of a window all be in flight; 0: read from `a`.
-template <int kKernel, int kStride, int kPadding>
-struct Window {
-  int kernel;
-  int stride;
-  int padding;
+/// The winner so far of a window's values. The first of equals wins, and a NaN beats all, as in
+/// torch.
+struct Best {
+  float value[kVector];
+  Pack pack;
+  Bytes place;
+  bool begun = false;
 
-  __device__ explicit Window(const MaxPoolArgs& a)
-      : kernel(kKernel != 0 ? kKernel : a.kernel),
-        stride(kKernel != 0 ? kStride : a.stride),
-        padding(kKernel != 0 ? kPadding : a.padding) {}
+  __device__ __forceinline__ void meet(const Pack& pack_here, int place_here) {
+#pragma unroll
+    for (int j = 0; j < kVector; ++j) {
+      const float here = to_float(pack_here.value[j]);
+      if (!begun || here > value[j] || here != here) {
+        value[j] = here;
+        pack.value[j] = pack_here.value[j];
+        place.value[j] = static_cast<unsigned char>(place_here);
+      }
+    }
+    begun = true;
+  }
 };
 
-/// The first of equals wins, and a NaN beats all, as in torch.
-template <int kKernel, int kStride, int kPadding>
+__device__ __forceinline__ void store_best(const MaxPoolArgs& a, unsigned i, const Best& best) {
+  store(static_cast<Raw*>(a.out) + static_cast<long long>(i) * kVector, best.pack);
+  *reinterpret_cast<Bytes*>(a.winner + static_cast<long long>(i) * kVector) = best.place;
+}
+
+/// kKernel: known at compile time, so that all of a window's loads are in flight at once; 0: read
+/// from `a`.
+template <int kKernel>
 __device__ __forceinline__ void forward(const MaxPoolArgs& a) {
-  const Window<kKernel, kStride, kPadding> window(a);
   const unsigned vectors = static_cast<unsigned>(a.channels / kVector);
   const unsigned count = static_cast<unsigned>(a.batch * a.out_height * a.out_width) * vectors;
   for (unsigned i = blockIdx.x * kPoolThreads + threadIdx.x; i < count;
        i += gridDim.x * kPoolThreads) {
-    const Place place(i, vectors, static_cast<unsigned>(a.out_width),
-                      static_cast<unsigned>(a.out_height));
-    const int top = place.h * window.stride - window.padding;
-    const int left = place.w * window.stride - window.padding;
-    const Raw* in = static_cast<const Raw*>(a.in) + place.vector * kVector;
-    float best[kVector];
-    Pack out;
-    Bytes winner;
-    bool begun = false;
-    for (int kh = 0; kh < window.kernel; ++kh) {
+    const Place at(i, vectors, static_cast<unsigned>(a.out_width),
+                   static_cast<unsigned>(a.out_height));
+    const int top = at.h * a.stride - a.padding;
+    const int left = at.w * a.stride - a.padding;
+    const Raw* in = static_cast<const Raw*>(a.in) + at.vector * kVector;
+    const auto inside = [&](int kh, int kw) {
       const int h = top + kh;
-      if (h < 0 || h >= a.height) continue;
-      for (int kw = 0; kw < window.kernel; ++kw) {
-        const int w = left + kw;
-        if (w < 0 || w >= a.width) continue;
-        const Pack pack = load(in + ((place.image * a.height + h) * a.width + w) * a.channels);
+      const int w = left + kw;
+      return h >= 0 && h < a.height && w >= 0 && w < a.width;
+    };
+    const auto fetch = [&](int kh, int kw) {
+      return load(in + ((at.image * a.height + top + kh) * a.width + left + kw) * a.channels);
+    };
+    Best best;
+    if constexpr (kKernel != 0) {
+      Pack packs[kKernel * kKernel];
 #pragma unroll
-        for (int j = 0; j < kVector; ++j) {
-          const float value = to_float(pack.value[j]);
-          if (!begun || value > best[j] || value != value) {
-            best[j] = value;
-            out.value[j] = pack.value[j];
-            winner.value[j] = static_cast<unsigned char>(kh * window.kernel + kw);
-          }
+      for (int k = 0; k < kKernel * kKernel; ++k) {
+        if (inside(k / kKernel, k % kKernel)) packs[k] = fetch(k / kKernel, k % kKernel);
+      }
+#pragma unroll
+      for (int k = 0; k < kKernel * kKernel; ++k) {
+        if (inside(k / kKernel, k % kKernel)) best.meet(packs[k], k);
+      }
+    } else {
+      for (int kh = 0; kh < a.kernel; ++kh) {
+        for (int kw = 0; kw < a.kernel; ++kw) {
+          if (inside(kh, kw)) best.meet(fetch(kh, kw), kh * a.kernel + kw);
         }
-        begun = true;
       }
     }
-    store(static_cast<Raw*>(a.out) + static_cast<long long>(i) * kVector, out);
-    *reinterpret_cast<Bytes*>(a.winner + static_cast<long long>(i) * kVector) = winner;
+    store_best(a, i, best);
   }
 }
 
@@ -101,12 +117,12 @@ __device__ __forceinline__ void store_sum(Raw* to, const float (&sum)[kVector]) 
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kPoolThreads) max_pool_forward(const MaxPoolArgs a) {
-  forward<0, 0, 0>(a);
+  forward<0>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(kPoolThreads)
     max_pool_forward_3_2_1(const MaxPoolArgs a) {
-  forward<3, 2, 1>(a);
+  forward<3>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(kPoolThreads) max_pool_backward(const MaxPoolArgs a) {

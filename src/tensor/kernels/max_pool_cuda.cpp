@@ -39,6 +39,11 @@ bool is_resnets(const MaxPoolArgs& args) {
   return args.kernel == 3 && args.stride == 2 && args.padding == 1;
 }
 
+// The larger and the smaller side once each, and a byte of index for each of the smaller.
+Traffic traffic_of(const at::Tensor& large, const at::Tensor& small) {
+  return {.pooling = static_cast<std::int64_t>(large.nbytes() + small.nbytes()) + small.numel()};
+}
+
 void run(const std::string& name, const at::Tensor& sample, const MaxPoolArgs& args,
          std::int64_t numel) {
   const ElementType type = element_type(sample, args.channels);
@@ -71,6 +76,7 @@ MaxPoolForward max_pool_forward(const at::Tensor& x, const MaxPoolOptions& optio
   args.out = out.y.data_ptr();
   args.winner = out.winner.data_ptr<std::uint8_t>();
   run("max_pool_forward", x, args, out.y.numel());
+  count_traffic(traffic_of(x, out.y));
   return out;
 }
 
@@ -84,6 +90,7 @@ at::Tensor max_pool_backward(const at::Tensor& dy, const at::Tensor& winner, at:
   args.winner = winner.data_ptr<std::uint8_t>();
   const std::int64_t squares = (shape[2] + 1) / 2 * ((shape[3] + 1) / 2);
   run("max_pool_backward", dx, args, is_resnets(args) ? shape[0] * shape[1] * squares : dx.numel());
+  count_traffic(traffic_of(dx, gradient));
   return dx;
 }
 

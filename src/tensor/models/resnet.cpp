@@ -6,6 +6,7 @@
 
 #include "head.hpp"
 #include "yoke/core/error.hpp"
+#include "yoke/nn/cast_together.hpp"
 #include "yoke/nn/pooling.hpp"
 #include "yoke/nn/stem.hpp"
 
@@ -43,18 +44,43 @@ Sequential shortcut(const BlockOptions& options, std::int64_t out_channels) {
   return Sequential(conv1x1(options.in_channels, out_channels, options.stride), norm(out_channels));
 }
 
+// Null where the block's shortcut is its input.
+torch::nn::Conv2dImpl* convolution_of(Sequential& downsample) {
+  return downsample.is_empty() ? nullptr : downsample->ptr(0)->as<torch::nn::Conv2dImpl>();
+}
+
 Forked end_of_block(nn::BatchNorm2d& last, const at::Tensor& x, const at::Tensor& shortcut,
                     Sequential& downsample) {
-  const auto [main, again] =
-      last->forward_twice(x, downsample.is_empty() ? shortcut : downsample->forward(shortcut));
+  at::Tensor added = shortcut;
+  if (auto* convolution = convolution_of(downsample)) {
+    added = downsample->ptr(1)->as<nn::BatchNorm2dImpl>()->forward(
+        nn::convolve(*convolution, shortcut));
+  }
+  const auto [main, again] = last->forward_twice(x, added);
   return {main, again};
 }
 
+void add_weights(BasicBlockImpl& block, std::vector<at::Tensor>& to) {
+  to.insert(to.end(), {block.conv1->weight, block.conv2->weight});
+}
+
+void add_weights(BottleneckImpl& block, std::vector<at::Tensor>& to) {
+  to.insert(to.end(), {block.conv1->weight, block.conv2->weight, block.conv3->weight});
+}
+
+// The weights of a stage are cast together.
 template <class BlockImpl>
 Forked through(Sequential& stage, Forked x) {
-  for (const auto& block : stage->children()) {
-    x = std::dynamic_pointer_cast<BlockImpl>(block)->forward_forked(x);
+  std::vector<BlockImpl*> blocks;
+  std::vector<at::Tensor> weights;
+  for (const auto& child : stage->children()) {
+    blocks.push_back(child->as<BlockImpl>());
+    add_weights(*blocks.back(), weights);
+    if (auto* shortcut = convolution_of(blocks.back()->downsample))
+      weights.push_back(shortcut->weight);
   }
+  const nn::CastTogether casts(weights);
+  for (BlockImpl* block : blocks) x = block->forward_forked(x);
   return x;
 }
 
@@ -95,8 +121,8 @@ void BasicBlockImpl::reset() {
 }
 
 Forked BasicBlockImpl::forward_forked(const Forked& x) {
-  const at::Tensor out = bn1->forward(conv1->forward(x.main));
-  return end_of_block(bn2, conv2->forward(out), x.shortcut, downsample);
+  const at::Tensor out = bn1->forward(nn::convolve(*conv1, x.main));
+  return end_of_block(bn2, nn::convolve(*conv2, out), x.shortcut, downsample);
 }
 
 BottleneckImpl::BottleneckImpl(const BlockOptions& chosen) : options(chosen) { reset(); }
@@ -114,9 +140,9 @@ void BottleneckImpl::reset() {
 }
 
 Forked BottleneckImpl::forward_forked(const Forked& x) {
-  at::Tensor out = bn1->forward(conv1->forward(x.main));
-  out = bn2->forward(conv2->forward(out));
-  return end_of_block(bn3, conv3->forward(out), x.shortcut, downsample);
+  at::Tensor out = bn1->forward(nn::convolve(*conv1, x.main));
+  out = bn2->forward(nn::convolve(*conv2, out));
+  return end_of_block(bn3, nn::convolve(*conv3, out), x.shortcut, downsample);
 }
 
 ResNetImpl::ResNetImpl(const ResNetOptions& chosen)

@@ -44,6 +44,7 @@ StepLoop::StepLoop(TrainerState& state, data::DataLoader& loader, optim::Optimiz
       result_(result),
       after_step_(std::move(after_step)),
       losses_(state.world.rank()),
+      profile_(options_.profile, state.world),
       epoch_steps_(windows(loader.steps(), options_.accumulate)) {
   const bool on_card = state_.world.device().is_cuda() && options_.parallel != Parallel::dp;
   if (!options_.capture || !on_card || options_.accumulate > 1) return;
@@ -71,8 +72,10 @@ StepLoop::Epoch StepLoop::train_epoch(std::int64_t epoch) {
   const std::int64_t before = epoch_steps_ - windows(micro_batches, options_.accumulate);
   for (std::int64_t done = 0; done < micro_batches && !state_.reached_max_steps(result_.steps);
        done += options_.accumulate) {
+    profile_.before_step(result_.steps);
     step(batches, std::min(options_.accumulate, micro_batches - done));
     report_step(before + done / options_.accumulate + 1);
+    profile_.after_step(result_.steps);
     if (after_step_(done + options_.accumulate >= micro_batches)) break;
   }
   losses_.settle();  // on a card this waits for the epoch's last step

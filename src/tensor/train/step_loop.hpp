@@ -9,6 +9,7 @@
 
 #include "captured_function.hpp"
 #include "loss_record.hpp"
+#include "step_profile.hpp"
 #include "trainer_state.hpp"
 #include "yoke/core/telemetry.hpp"
 #include "yoke/data/data_loader.hpp"
@@ -97,6 +98,7 @@ class StepLoop {
 
   std::unique_ptr<CapturedFunction> captured_;  // a whole step on input and target; null: eager
   LossRecord losses_;
+  StepProfile profile_;
   StepClock clock_;
   std::int64_t epoch_steps_;
   std::int64_t epoch_ = 0;

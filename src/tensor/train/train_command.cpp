@@ -205,6 +205,15 @@ void save(const TrainResult& fit, const settings::TrainSettings& values, comm::W
   print(values.json ? core::json_line(result) + "\n" : summary_of(result));
 }
 
+ProfileOptions profile_options(const settings::TrainSettings& values) {
+  ProfileOptions options{.folder = values.out / "profile", .nvtx = values.nvtx};
+  if (values.profile) {
+    options.first = values.profile->first;
+    options.end = values.profile->end;
+  }
+  return options;
+}
+
 // Rank 0 says how the run is to be taken up. Returns the exit code.
 int stopped(const TrainResult& fit, const settings::TrainSettings& values,
             const comm::World& world) {
@@ -237,6 +246,7 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
   TrainerOptions options = options_for(values, training, world);
   options.checkpoints = checkpoint_options(request, goes_on);
   options.stop_signal = StopSignals::told;
+  options.profile = profile_options(values);
   std::optional<ShownProgress> progress;
   if (world.is_main()) {
     options.loggers = loggers_in(values.out);

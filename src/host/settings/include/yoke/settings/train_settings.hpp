@@ -24,6 +24,12 @@ enum class Force { nothing, recipe };
 /// The models that Yoke brings.
 [[nodiscard]] const std::vector<std::string>& builtin_models();
 
+/// Optimizer steps of a run, counted from 0.
+struct StepRange {
+  std::int64_t first = 0;
+  std::int64_t end = 0;  ///< the one after the last
+};
+
 /// All settings of a training run, checked. Names are those of the flags; docs/settings.md lists
 /// them.
 struct TrainSettings {
@@ -66,7 +72,7 @@ struct TrainSettings {
   int workers = 0;
   int threads = 0;  ///< 0: cores / ranks
   Precision precision = Precision::fp32;
-  bool channels_last = false;
+  std::optional<bool> channels_last;  ///< nothing: on a card
   bool capture = false;
 
   double ema = 0;      ///< decay; 0: off
@@ -89,6 +95,9 @@ struct TrainSettings {
   bool print_config = false;
   bool json = false;
   int log_every = 0;  ///< steps
+
+  std::optional<StepRange> profile;  ///< steps to record
+  bool nvtx = false;
 };
 
 /// The table of `yoke train` and of a program's own yoke::train::main. `models` are the names that

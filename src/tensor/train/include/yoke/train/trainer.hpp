@@ -74,6 +74,15 @@ struct CheckpointOptions {
   core::Json about{};              ///< kept in each: the recipe, versions, whatever tells the run
 };
 
+/// Which optimizer steps of a run are recorded, counted from 0, and where: `folder`/rank<r>.json
+/// is a trace for ui.perfetto.dev, summary<r>.json says where the time went; rank 0 prints it too.
+struct ProfileOptions {
+  std::int64_t first = 0;
+  std::int64_t end = 0;  ///< the one after the last; 0: nothing is recorded
+  std::filesystem::path folder{};
+  bool nvtx = false;  ///< operators of the whole run as NVTX ranges, on a card
+};
+
 struct TrainerOptions {
   Parallel parallel = Parallel::ddp;
   std::vector<int> device_ids{};  ///< of dp
@@ -107,6 +116,7 @@ struct TrainerOptions {
   /// The signal by which this process was told to stop, 0: none; asked after steps. Where one rank
   /// was told, all stop after the same step and the run is saved there.
   std::function<int()> stop_signal{};
+  ProfileOptions profile{};
   double stop_agreement_seconds = 0.25;  ///< between those questions; 0: after each step
   std::function<void()> on_best{};       ///< on every rank, the model holding the weights to keep
   std::optional<core::Clock::Wall>
