@@ -1,4 +1,4 @@
-"""The rival of yoke-bench-step: the same model, data, optimizer and timing in Python PyTorch.
+"""The rival of yoke-bench: the same model, data, optimizer and timing in Python PyTorch.
 
     torchrun --nproc-per-node 2 bench/peers/step.py --model mlp --batch 8 --steps 200 --parallel ddp
 """
@@ -43,7 +43,7 @@ def make_model(name):
 
 
 def noise(count, seed):
-    """Numbers in [-1, 1), the same as yoke-bench-step's."""
+    """Numbers in [-1, 1), the same as yoke-bench's."""
     waves = torch.sin(torch.arange(count, dtype=torch.float64) * 12.9898 + seed) * 43758.5453
     return ((waves - waves.floor()) * 2 - 1).to(torch.float32)
 
@@ -61,8 +61,9 @@ def fill_parameters(model):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="mlp")
-    parser.add_argument("--parallel", default="ddp", choices=["ddp", "none"])
-    parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16", "fp16"])
+    parser.add_argument("--parallel", default="ddp", choices=["ddp", "dp", "none"])
+    parser.add_argument("--devices", type=int, default=1, help="of nn.DataParallel")
+    parser.add_argument("--precision", default="fp32", choices=["auto", "fp32", "tf32", "bf16", "fp16"])
     parser.add_argument("--fused", action="store_true", help="torch.optim.SGD(fused=True) on a card")
     parser.add_argument("--graph", action="store_true", help="replay the whole step from a CUDA graph")
     parser.add_argument("--compile", default="", help="torch.compile mode: default, reduce-overhead, max-autotune, ...")
@@ -84,6 +85,10 @@ def main():
         os.environ.setdefault("MASTER_PORT", "29511")
         torch.distributed.init_process_group("nccl" if cuda else "gloo", rank=rank, world_size=world)
 
+    if args.precision == "auto":
+        args.precision = "fp32" if not cuda else "bf16" if torch.cuda.get_device_capability() >= (8, 0) else "fp16"
+    if args.precision == "tf32":
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     small = args.model in ("mlp", "small-cnn")
     channels, side, classes = (1, 28, 10) if small else (3, 224, 1000)
     model = make_model(args.model)
@@ -100,6 +105,8 @@ def main():
     if args.parallel == "ddp":
         forward = nn.parallel.DistributedDataParallel(model, device_ids=[device.index] if cuda else None,
                                                       gradient_as_bucket_view=True)
+    if args.parallel == "dp":
+        forward = nn.DataParallel(model, device_ids=list(range(args.devices)))
     if args.compile:
         forward = torch.compile(forward, mode=args.compile)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, fused=args.fused or not cuda)
@@ -158,7 +165,9 @@ def main():
     if rank == 0:
         print(json.dumps({"step_ms": statistics.median(times), "batch": args.batch, "ranks": world, "first_step_ns": first_step_ns,
                           "loss": round(loss.item(), 6),
-                          "peak_bytes": torch.cuda.max_memory_allocated() if cuda else 0, "torch": torch.__version__}))
+                          "peak_bytes": torch.cuda.max_memory_allocated() if cuda else 0,
+                          "allocated_bytes": torch.cuda.memory_allocated() if cuda else 0,
+                          "reserved_bytes": torch.cuda.memory_reserved() if cuda else 0, "torch": torch.__version__}))
     if args.parallel == "ddp":
         torch.distributed.destroy_process_group()
 

@@ -31,6 +31,9 @@ int checkpoint_command(const std::vector<std::string>& words);
 // Whether this machine can train; docs/cmd/doctor.md.
 int doctor_command(const std::vector<std::string>& words);
 
+// Time training steps; docs/cmd/bench.md.
+int bench_command(const std::vector<std::string>& words);
+
 // Which versions fit each other; docs/cmd/stack.md.
 int stack_command(const std::vector<std::string>& words);
 

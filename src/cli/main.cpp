@@ -22,6 +22,8 @@ constexpr std::array kCommands{
     Command{"checkpoint", "list, check, show, convert and average what was saved",
             checkpoint_command},
     Command{"data", "inspect, verify, pack and measure training data", data_command},
+    Command{"bench", "time training steps: where one goes, and every way on 1 to N devices",
+            bench_command},
     Command{"doctor", "whether this machine can train, and if not, what to do", doctor_command},
     Command{"image", "check, build and run images in which the versions fit", image_command},
     Command{"stack", "which torch, CUDA, driver and Python fit each other", stack_command},

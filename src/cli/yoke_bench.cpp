@@ -9,15 +9,17 @@
 #include "program_main.hpp"
 #include "yoke/bench/bench.hpp"
 #include "yoke/comm/world.hpp"
+#include "yoke/precision/autocast.hpp"
 
 namespace {
 
 int run(const std::vector<std::string>& words) {
   const bool as_text = !words.empty() && words[0] == "report";
   const bool report = as_text || (!words.empty() && words[0] == "report-json");
-  const auto options =
-      yoke::bench::step_bench_options({words.begin() + (report ? 1 : 0), words.end()});
+  auto options = yoke::bench::step_bench_options({words.begin() + (report ? 1 : 0), words.end()});
   yoke::World world = yoke::World::from_environment();
+  if (options.precision == "auto")
+    options.precision = yoke::precision::name(yoke::precision::automatic(world.device()));
   const yoke::core::Json result = report ? yoke::bench::step_report(options, world)
                                          : yoke::bench::run_step_bench(options, world);
   if (!world.is_main()) return 0;

@@ -222,6 +222,7 @@ void take_machine_and_output(TrainSettings& out, const Settings& settings) {
   out.threads = int_or_zero(settings, "threads");
   out.precision = meaning(kPrecisions, settings.text("precision"));
   if (settings.is_set("channels-last")) out.channels_last = settings.toggle("channels-last");
+  out.sync_bn = settings.toggle("sync-bn");
   out.capture = settings.toggle("capture");
   out.weights = text_or_empty(settings, "weights");
   out.freeze = settings.texts("freeze");

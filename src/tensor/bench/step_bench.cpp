@@ -121,20 +121,20 @@ Json run_step_bench(const StepBenchOptions& options, comm::World& world) {
   Json in_turn = Json::object();
   for (std::size_t i = 0; i < contenders.size(); ++i)
     in_turn[contenders[i]->way()] = median(timing.block_ms[i]);
-  Json result{{"step_ms", step_ms},
-              {"in_turn_ms", in_turn},
-              {"batch", options.batch},
-              {"ranks", world.size()},
-              {"images_per_second",
-               1000.0 * static_cast<double>(options.batch * world.size()) / step_ms},
-              {"first_step_ns", timing.first_step_ns},
-              {"loss", contenders[0]->loss()},
-              {"peak_bytes", memory.peak},
-              {"allocated_bytes", memory.allocated},
-              {"reserved_bytes", memory.reserved},
-              {"replays", contenders[0]->replays()},
-              {"parameter_bytes", contenders[0]->parameter_bytes()},
-              {"backend", world.group().backend()}};
+  Json result{
+      {"step_ms", step_ms},
+      {"in_turn_ms", in_turn},
+      {"batch", options.batch},
+      {"ranks", world.size()},
+      {"images_per_second", 1000.0 * static_cast<double>(options.batch * world.size()) / step_ms},
+      {"first_step_ns", timing.first_step_ns},
+      {"loss", contenders[0]->loss()},
+      {"peak_bytes", memory.peak},
+      {"allocated_bytes", memory.allocated},
+      {"reserved_bytes", memory.reserved},
+      {"replays", contenders[0]->replays()},
+      {"parameter_bytes", contenders[0]->parameter_bytes()},
+      {"backend", world.group().backend()}};
   if (!contenders[0]->obstacle().empty()) result["not_captured"] = contenders[0]->obstacle();
   if (options.profile) result["profile"] = profile_of(*contenders[0], options, step_ms, world);
   return result;

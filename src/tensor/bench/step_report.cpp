@@ -44,8 +44,7 @@ double copied_bytes_per_second(at::Device device) {
   const std::int64_t count = device.is_cuda() ? 1 << 28 : 1 << 25;
   const at::Tensor from = at::ones({count}, at::TensorOptions(device).dtype(at::kFloat));
   at::Tensor to = at::empty_like(from);
-  return 2.0 * static_cast<double>(from.nbytes()) /
-         seconds_of(device, [&] { to.copy_(from); });
+  return 2.0 * static_cast<double>(from.nbytes()) / seconds_of(device, [&] { to.copy_(from); });
 }
 
 at::ScalarType format_of(const std::string& precision) {
@@ -54,8 +53,7 @@ at::ScalarType format_of(const std::string& precision) {
 
 double product_flops_per_second(at::Device device, const std::string& precision) {
   const std::int64_t side = device.is_cuda() ? 8192 : 1024;
-  const at::Tensor a =
-      at::randn({side, side}, at::TensorOptions(device)).to(format_of(precision));
+  const at::Tensor a = at::randn({side, side}, at::TensorOptions(device)).to(format_of(precision));
   const auto n = static_cast<double>(side);
   return 2 * n * n * n / seconds_of(device, [&] { (void)at::mm(a, a); });
 }
@@ -106,9 +104,9 @@ std::string line(const char* format, Values... values) {
 
 std::string group_line(const Json& group, double step_ms) {
   const double ms = group["ms"];
-  std::string out = line("  %-28s %8.3f ms %5.1f %% %6.0f x",
-                         group["name"].get<std::string>().c_str(), ms, 100 * ms / step_ms,
-                         group["launches"].get<double>());
+  std::string out =
+      line("  %-28s %8.3f ms %5.1f %% %6.0f x", group["name"].get<std::string>().c_str(), ms,
+           100 * ms / step_ms, group["launches"].get<double>());
   if (group.contains("gigabytes")) {
     out += line("  %7.2f GB  %3.0f %% of copy", group["gigabytes"].get<double>(),
                 100 * group["of_copy"].get<double>());
@@ -156,13 +154,12 @@ std::string step_report_text(const Json& report) {
   const double step_ms = bench["step_ms"];
   const bool on_device = profile["on_device"];
   std::string out = line("%.3f ms a step, %.0f images/s, batch %lld, %s\n", step_ms,
-                         bench["images_per_second"].get<double>(),
-                         bench["batch"].get<long long>(),
+                         bench["images_per_second"].get<double>(), bench["batch"].get<long long>(),
                          bench["in_turn_ms"].items().begin().key().c_str());
-  out += line("copy %.0f GB/s, product %.1f TFLOP/s; peak memory %.2f GiB\n",
-              report["copy_gigabytes_per_second"].get<double>(),
-              report["matrix_teraflops"].get<double>(),
-              bench["peak_bytes"].get<double>() / (1 << 30));
+  out +=
+      line("copy %.0f GB/s, product %.1f TFLOP/s; peak memory %.2f GiB\n",
+           report["copy_gigabytes_per_second"].get<double>(),
+           report["matrix_teraflops"].get<double>(), bench["peak_bytes"].get<double>() / (1 << 30));
   out += line("%s busy %.1f %%; %.0f %s a step\n", on_device ? "card" : "CPU's operators",
               100 * profile["utilisation"].get<double>(), profile["launches"].get<double>(),
               on_device ? "launches" : "operators");

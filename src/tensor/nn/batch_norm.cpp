@@ -10,6 +10,7 @@
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/kernels/batch_norm.hpp"
+#include "yoke/nn/sync_batch_norm.hpp"
 
 namespace yoke::nn {
 namespace {
@@ -110,8 +111,8 @@ std::vector<at::Tensor> BatchNorm2dImpl::fused(const at::Tensor& x, const at::Te
                                       .running_var = running_var,
                                       .num_batches_tracked = num_batches_tracked};
   const bool fits = !residual.defined() || residual.sizes() == x.sizes();
-  if (!is_training() || !fits || x.dim() != 4 || x.size(1) != options.num_features ||
-      !kernels::batch_norm_runs(x, state)) {
+  if (!is_training() || group != nullptr || !fits || x.dim() != 4 ||
+      x.size(1) != options.num_features || !kernels::batch_norm_runs(x, state)) {
     return {};
   }
   // torch's Function reads the device of every tensor that it is given, so none may be undefined.
@@ -124,10 +125,20 @@ std::vector<at::Tensor> BatchNorm2dImpl::fused(const at::Tensor& x, const at::Te
 }
 
 at::Tensor BatchNorm2dImpl::composed(const at::Tensor& x, const at::Tensor& residual) {
-  if (is_training()) num_batches_tracked.add_(1);
-  at::Tensor y =
-      at::batch_norm(x, weight, bias, running_mean, running_var, is_training(), options.momentum,
-                     options.eps, at::globalContext().userEnabledCuDNN());
+  at::Tensor y;
+  if (is_training() && group != nullptr) {
+    y = sync_batch_norm(x, weight, bias,
+                        {.weight = {},
+                         .bias = {},
+                         .running_mean = running_mean,
+                         .running_var = running_var,
+                         .num_batches_tracked = num_batches_tracked},
+                        options.momentum, options.eps, *group);
+  } else {
+    if (is_training()) num_batches_tracked.add_(1);
+    y = at::batch_norm(x, weight, bias, running_mean, running_var, is_training(), options.momentum,
+                       options.eps, at::globalContext().userEnabledCuDNN());
+  }
   if (residual.defined()) y = y.add_(residual);
   return options.activation == Activation::relu ? y.relu_() : y;
 }

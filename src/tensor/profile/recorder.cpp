@@ -109,7 +109,8 @@ void Recorder::save(const std::filesystem::path& file) {
 
 NvtxRanges::NvtxRanges() : on_(has_card()) {
   if (!on_) return;
-  profiler::enableProfiler(impl::ProfilerConfig(impl::ProfilerState::NVTX), {}, {at::RecordScope::FUNCTION});
+  profiler::enableProfiler(impl::ProfilerConfig(impl::ProfilerState::NVTX), {},
+                           {at::RecordScope::FUNCTION});
 }
 
 NvtxRanges::~NvtxRanges() {

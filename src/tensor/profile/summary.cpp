@@ -26,8 +26,8 @@ const std::vector<GroupWords>& group_words() {
       {"optimizer, gradient lists",
        {"multi_tensor", "FusedSgd", "fused_sgd", "FusedAdam", "fused_adam", "foreach"}},
       {"convolution, products",
-       {"gemm", "conv", "cutlass", "xmma", "wgrad", "dgrad", "fprop", "implicit", "cudnn",
-        "splitK", "nvjet", "nchw", "nhwc", "addmm", "::mm", "matmul", "bmm", "linear"}},
+       {"gemm", "conv", "cutlass", "xmma", "wgrad", "dgrad", "fprop", "implicit", "cudnn", "splitK",
+        "nvjet", "nchw", "nhwc", "addmm", "::mm", "matmul", "bmm", "linear"}},
       {"copies, casts", {"copy", "Memcpy", "Memset", "CatArray", "cat_", "stem_fold"}},
       {"pointwise, sums",
        {"elementwise", "reduce", "softmax", "nll", "fill", "Reduce", "relu", "::add", "::mul",
@@ -134,9 +134,8 @@ std::string row(const Share& share, double step_ms) {
 core::Json to_json(const std::vector<Share>& shares, std::size_t limit) {
   core::Json out = core::Json::array();
   for (std::size_t i = 0; i < std::min(limit, shares.size()); ++i) {
-    out.push_back({{"name", shares[i].name},
-                   {"ms", shares[i].ms},
-                   {"launches", shares[i].launches}});
+    out.push_back(
+        {{"name", shares[i].name}, {"ms", shares[i].ms}, {"launches", shares[i].launches}});
   }
   return out;
 }
@@ -201,8 +200,9 @@ std::vector<std::string> lines(const Summary& summary, std::size_t kernels) {
                               100 * summary.exposed_communication_ms / summary.step_ms));
     }
   } else {
-    out.push_back(formatted("%.3f ms a step on the CPU, operators run in %.3f ms of it (%.0f a step)",
-                            summary.step_ms, summary.busy_ms, summary.launches));
+    out.push_back(
+        formatted("%.3f ms a step on the CPU, operators run in %.3f ms of it (%.0f a step)",
+                  summary.step_ms, summary.busy_ms, summary.launches));
   }
   for (const Share& group : summary.groups) out.push_back(row(group, summary.step_ms));
   for (std::size_t i = 0; i < std::min(kernels, summary.kernels.size()); ++i)

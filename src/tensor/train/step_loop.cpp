@@ -157,7 +157,7 @@ void StepLoop::note(const data::Batch& batch) {
 
 void StepLoop::micro_batch(const data::Batch& batch) {
   if (batch.rows() == 0) {
-    state_.wrapped->idle_micro_batch();
+    state_.wrapped->idle_micro_batch(batch.input);
     clock_.end(StepPhase::backward);
     return;
   }

@@ -21,6 +21,7 @@
 #include "yoke/core/files.hpp"
 #include "yoke/core/json.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/nn/sync_batch_norm.hpp"
 #include "yoke/optim/optim.hpp"
 #include "yoke/optim/schedule.hpp"
 #include "yoke/settings/report.hpp"
@@ -157,7 +158,7 @@ std::int64_t numbers_in(const torch::nn::Module& model) {
 }
 
 Json result_of(const TrainResult& fit, const settings::TrainSettings& values, comm::World& world,
-               const torch::nn::Module& model) {
+               const torch::nn::Module& model, std::int64_t training_images) {
   Json result{
       {"accuracy", value_of(fit.evaluation, "accuracy")},
       {"loss", value_of(fit.evaluation, "loss")},
@@ -168,6 +169,7 @@ Json result_of(const TrainResult& fit, const settings::TrainSettings& values, co
       {"seconds", fit.seconds},
       {"epochs", fit.epochs},
       {"steps", fit.steps},
+      {"training_images", training_images},
       {"ended", fit.reason},
       {"batch_size", values.batch_size},
       {"model", values.model},
@@ -196,11 +198,11 @@ std::string summary_of(const Json& result) {
 
 /// Rank 0, the others being done: weights first, so that a result names files that are there.
 void save(const TrainResult& fit, const settings::TrainSettings& values, comm::World& world,
-          const torch::nn::Module& model) {
+          const torch::nn::Module& model, std::int64_t training_images) {
   const checkpoint::StateDict state = checkpoint::state_dict(model);
   checkpoint::save_state_dict(values.out / RunFiles::kStateDict, state);
   checkpoint::save_state_dict(values.out / RunFiles::kSafetensors, state);
-  const Json result = result_of(fit, values, world, model);
+  const Json result = result_of(fit, values, world, model, training_images);
   core::write_atomically(values.out / RunFiles::kResult, core::json_text(result));
   print(values.json ? core::json_line(result) + "\n" : summary_of(result));
 }
@@ -243,6 +245,8 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
 
   const models::InputOptions input = input_options(*images.training, source.num_classes);
   AnyModule model = model_to_train(values, models, input, home_device(world, values));
+  if (values.sync_bn && nn::synchronise_norms(*model, world.group()) == 0 && world.is_main())
+    core::say(core::Level::warning, "--sync-bn: model " + values.model + " has no batch norms");
   TrainerOptions options = options_for(values, training, world);
   options.checkpoints = checkpoint_options(request, goes_on);
   options.stop_signal = StopSignals::told;
@@ -261,7 +265,7 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
   Trainer trainer(model, world, std::move(options));
   const TrainResult fit = trainer.fit(training, *optimizer, &validation);
   if (fit.stopped_by != 0) return stopped(fit, values, world);
-  if (world.is_main()) save(fit, values, world, *model);
+  if (world.is_main()) save(fit, values, world, *model, images.training->size());
   return 0;
 }
 

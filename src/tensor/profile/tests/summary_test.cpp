@@ -19,10 +19,7 @@ Event kernel(const char* name, std::uint64_t start_ms, std::uint64_t end_ms,
 
 Event call(const char* name, std::uint64_t start_ms, std::uint64_t end_ms,
            std::uint64_t thread = 1) {
-  return {.name = name,
-          .stream = thread,
-          .start_ns = start_ms * kMs,
-          .end_ns = end_ms * kMs};
+  return {.name = name, .stream = thread, .start_ns = start_ms * kMs, .end_ns = end_ms * kMs};
 }
 
 double ms_of(const std::vector<Share>& shares, const std::string& name) {
@@ -33,9 +30,9 @@ double ms_of(const std::vector<Share>& shares, const std::string& name) {
 }
 
 TEST(Summary, BusyTimeCountsOverlapOnceAndGapsAreTheRest) {
-  const Summary summary = summarise({kernel("cutlass_gemm", 0, 4), kernel("elementwise", 2, 6, 8),
-                                     kernel("cutlass_gemm", 8, 10)},
-                                    2);
+  const Summary summary = summarise(
+      {kernel("cutlass_gemm", 0, 4), kernel("elementwise", 2, 6, 8), kernel("cutlass_gemm", 8, 10)},
+      2);
 
   EXPECT_TRUE(summary.on_device);
   EXPECT_DOUBLE_EQ(summary.step_ms, 5);
@@ -47,9 +44,10 @@ TEST(Summary, BusyTimeCountsOverlapOnceAndGapsAreTheRest) {
 }
 
 TEST(Summary, CommunicationIsExposedWhereNothingElseRuns) {
-  const Summary summary = summarise(
-      {kernel("wgrad", 0, 4), kernel("ncclDevKernel_AllReduce", 2, 9, 20), kernel("FusedSgd", 9, 10)},
-      1);
+  const Summary summary =
+      summarise({kernel("wgrad", 0, 4), kernel("ncclDevKernel_AllReduce", 2, 9, 20),
+                 kernel("FusedSgd", 9, 10)},
+                1);
 
   EXPECT_DOUBLE_EQ(summary.communication_ms, 7);
   EXPECT_DOUBLE_EQ(summary.exposed_communication_ms, 5);

@@ -73,6 +73,7 @@ struct TrainSettings {
   int threads = 0;  ///< 0: cores / ranks
   Precision precision = Precision::fp32;
   std::optional<bool> channels_last;  ///< nothing: on a card
+  bool sync_bn = false;
   bool capture = false;
 
   double ema = 0;      ///< decay; 0: off

@@ -9,6 +9,10 @@
 #include <torch/nn/modules/container/any_value.h>
 #include <torch/nn/pimpl.h>
 
+namespace yoke::comm {
+class Group;
+}
+
 namespace yoke::nn {
 
 enum class Activation { none, relu };
@@ -52,6 +56,7 @@ class BatchNorm2dImpl : public torch::nn::Cloneable<BatchNorm2dImpl> {
                                                   const at::Tensor& residual = {});
 
   BatchNorm2dOptions options;
+  comm::Group* group = nullptr;  ///< null: this rank's own statistics; see synchronise_norms()
   at::Tensor weight;
   at::Tensor bias;
   at::Tensor running_mean;

@@ -30,13 +30,13 @@ struct Share {
 struct Summary {
   bool on_device = false;  ///< groups are the card's kernels; otherwise the host's operators
   int steps = 1;
-  double step_ms = 0;      ///< from the first operation's start to the last one's end
-  double busy_ms = 0;      ///< of it, something ran
-  double gaps_ms = 0;      ///< of it, nothing ran: the card waited for the host
+  double step_ms = 0;                   ///< from the first operation's start to the last one's end
+  double busy_ms = 0;                   ///< of it, something ran
+  double gaps_ms = 0;                   ///< of it, nothing ran: the card waited for the host
   double exposed_communication_ms = 0;  ///< communication ran and nothing else did
   double communication_ms = 0;          ///< communication ran
   double launches = 0;
-  std::vector<Share> groups{};  ///< convolution, norm, pointwise, ...; largest first
+  std::vector<Share> groups{};   ///< convolution, norm, pointwise, ...; largest first
   std::vector<Share> kernels{};  ///< by name; largest first
 };
 
