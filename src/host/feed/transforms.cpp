@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "augment.hpp"
 #include "color.hpp"
 #include "lazy_image.hpp"
 #include "write_pixels.hpp"
@@ -108,6 +109,75 @@ void apply(const ColorJitter& step, LazyImage& image, Draws& draws) {
   }
 }
 
+// The step's place between two ends, in torch.linspace()'s arithmetic.
+double strength(const RandAugment& step, float begin, float end) {
+  const int last = step.num_magnitude_bins - 1;
+  const float one = (end - begin) / static_cast<float>(last);
+  const bool in_first_half = step.magnitude < step.num_magnitude_bins / 2;
+  return in_first_half ? begin + one * static_cast<float>(step.magnitude)
+                       : end - one * static_cast<float>(last - step.magnitude);
+}
+
+// What RandAugment may do, in torchvision's order.
+enum class Change {
+  identity,
+  shear_x,
+  shear_y,
+  translate_x,
+  translate_y,
+  rotate,
+  brightness,
+  color,
+  contrast,
+  sharpness,
+  posterize,
+  solarize,
+  autocontrast,
+  equalize,
+};
+constexpr std::uint64_t kChanges = 14;
+
+bool has_sign(Change change) { return change >= Change::shear_x && change <= Change::sharpness; }
+
+void augment_once(const RandAugment& step, LazyImage& image, Draws& draws) {
+  const auto change = static_cast<Change>(draws.below(kChanges));
+  const double sign = has_sign(change) && draws.below(2) == 1 ? -1 : 1;
+  const LazyImage::Settled settled = image.settled();
+  Image& pixels = settled.pixels;
+  const auto warped = [&](const AffineMatrix& matrix) {
+    warp(pixels, matrix, settled.spare);
+    image.take_spare();
+  };
+  const auto pixels_of = [&](int side) {  // to go; whole ones
+    const auto most = static_cast<float>(150.0 / 331.0 * side);
+    return static_cast<int>(sign * strength(step, 0, most));
+  };
+  const double factor = 1 + sign * strength(step, 0, 0.9F);
+  switch (change) {
+    case Change::identity: break;
+    case Change::shear_x: return warped(shear_matrix(sign * strength(step, 0, 0.3F), 0));
+    case Change::shear_y: return warped(shear_matrix(0, sign * strength(step, 0, 0.3F)));
+    case Change::translate_x: return warped(translate_matrix(pixels_of(pixels.width()), 0));
+    case Change::translate_y: return warped(translate_matrix(0, pixels_of(pixels.height())));
+    case Change::rotate:
+      return warped(
+          rotate_matrix(sign * strength(step, 0, 30), pixels.width(), pixels.height()));
+    case Change::brightness: return adjust_brightness(pixels, factor);
+    case Change::color: return adjust_saturation(pixels, factor);
+    case Change::contrast: return adjust_contrast(pixels, factor);
+    case Change::sharpness: return adjust_sharpness(pixels, factor, settled.spare);
+    case Change::posterize:
+      return posterize(pixels, 8 - rounded(step.magnitude / ((step.num_magnitude_bins - 1) / 4.0)));
+    case Change::solarize: return solarize(pixels, strength(step, 255, 0));
+    case Change::autocontrast: return autocontrast(pixels);
+    case Change::equalize: return equalize(pixels);
+  }
+}
+
+void apply(const RandAugment& step, LazyImage& image, Draws& draws) {
+  for (int i = 0; i < step.num_ops; ++i) augment_once(step, image, draws);
+}
+
 void apply(const Normalize& /*step*/, LazyImage& /*image*/, Draws& /*draws*/) {}
 
 [[noreturn]] void refuse(const char* step, const std::string& what) {
@@ -165,6 +235,13 @@ void check(const ColorJitter& step, Size&) {
     if (factor) require_interval("ColorJitter", *factor, 0, kAny);
   }
   if (step.hue) require_interval("ColorJitter", *step.hue, -0.5, 0.5);
+}
+void check(const RandAugment& step, Size&) {
+  const bool fits = step.num_ops >= 0 && step.num_magnitude_bins >= 2 && step.magnitude >= 0 &&
+                    step.magnitude < step.num_magnitude_bins;
+  if (fits) return;
+  refuse("RandAugment", core::text(step.num_ops, " operations of magnitude ", step.magnitude,
+                                   " of ", step.num_magnitude_bins, " bins"));
 }
 void check(const Normalize& step, Size&) {
   for (const float std : step.std) {

@@ -252,11 +252,11 @@ TEST_F(Folder, TheRecipeSaysHowPixelsAreNormalisedAndWhereTheDataLie) {
 
   const std::string recipe = settings::resolved_toml(made.settings);
   EXPECT_THAT(recipe, AllOf(HasSubstr("data = \"" + folder_.string() + "\""),
-                            HasSubstr("mean = 0.0"), HasSubstr("std = 0.5")));
+                            HasSubstr("mean = [0.0]"), HasSubstr("std = [0.5]")));
   EXPECT_THAT(
       settings::resolved_toml(
           train_request({"--data", "fashion-mnist"}, {}, settings::train_schema()).settings),
-      AllOf(HasSubstr("mean = 0.286\n"), HasSubstr("std = 0.353\n")));
+      AllOf(HasSubstr("mean = [0.286]\n"), HasSubstr("std = [0.353]\n")));
 }
 
 TEST_F(Folder, ValidFolderMayNameItsImagesAsATrainingPart) {

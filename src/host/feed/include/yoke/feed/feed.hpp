@@ -23,3 +23,4 @@
 #include "yoke/feed/tar_shards.hpp"
 #include "yoke/feed/token_file.hpp"
 #include "yoke/feed/transforms.hpp"
+#include "yoke/feed/worker_count.hpp"
