@@ -55,8 +55,7 @@ Table same() {
 Table stretched(const Histogram& counts) {
   const auto occurs = [](std::int64_t count) { return count > 0; };
   const auto low = std::ranges::find_if(counts, occurs) - counts.begin();
-  const auto high =
-      counts.rend() - std::find_if(counts.rbegin(), counts.rend(), occurs) - 1;
+  const auto high = counts.rend() - std::find_if(counts.rbegin(), counts.rend(), occurs) - 1;
   Table table = same();
   if (high <= low) return table;
   const double scale = 255.0 / static_cast<double>(high - low);
@@ -117,9 +116,7 @@ void smooth(const Image& image, Image& out) {
 
 }  // namespace
 
-AffineMatrix shear_matrix(double along_x, double along_y) {
-  return {1, along_x, 0, along_y, 1, 0};
-}
+AffineMatrix shear_matrix(double along_x, double along_y) { return {1, along_x, 0, along_y, 1, 0}; }
 
 AffineMatrix translate_matrix(double right, double down) { return {1, 0, -right, 0, 1, -down}; }
 
@@ -144,8 +141,7 @@ void warp(const Image& image, const AffineMatrix& matrix, Image& out) {
     for (int x = 0; x < image.width(); ++x, pixel += Image::kPixelBytes) {
       const std::int64_t column = from_x >> 16;
       const std::int64_t row = from_y >> 16;
-      const bool inside =
-          column >= 0 && column < image.width() && row >= 0 && row < image.height();
+      const bool inside = column >= 0 && column < image.width() && row >= 0 && row < image.height();
       if (inside) {
         std::memcpy(pixel, image.row(static_cast<int>(row)) + column * Image::kPixelBytes,
                     Image::kPixelBytes);

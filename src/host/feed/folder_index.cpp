@@ -65,9 +65,10 @@ class Indexer {
 
   void walk(const std::string& path, std::size_t depth, std::vector<Found>& found) {
     if (depth > kMostDepth) {
-      throw Error(Code::invalid_argument,
-                  core::text("list ", root_, "/", path, ": more than ", kMostDepth, " folders deep"),
-                  "see whether a link points to a folder above it");
+      throw Error(
+          Code::invalid_argument,
+          core::text("list ", root_, "/", path, ": more than ", kMostDepth, " folders deep"),
+          "see whether a link points to a folder above it");
     }
     Listing listing = enter(path);
     found.push_back(

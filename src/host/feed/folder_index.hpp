@@ -16,13 +16,13 @@ struct FolderIndex {
     std::uint32_t length = 0;  ///< of it
     std::uint32_t folder = 0;  ///< in `folders`
   };
-  struct Folder {  ///< that holds images itself
+  struct Folder {            ///< that holds images itself
     std::uint32_t path = 0;  ///< in `walked`
     std::uint32_t class_folder = 0;
   };
   struct Walked {
-    std::string path;           ///< below the root, without it; empty: the root
-    std::int64_t changed = 0;   ///< its time of change, ns
+    std::string path;          ///< below the root, without it; empty: the root
+    std::int64_t changed = 0;  ///< its time of change, ns
     std::uint64_t inode = 0;
   };
 

@@ -37,9 +37,8 @@ struct ImageFolder::State {
         index(options.cache ? cached_folder_index(root) : index_folder(root)) {
     // .ipynb_checkpoints would become class 0 and shift all labels.
     if (!index.hidden.empty()) {
-      core::say(core::Level::warning,
-                core::text(root.string(), ": hidden folders are no classes: ",
-                           some_of(index.hidden), " left out"));
+      core::say(core::Level::warning, core::text(root.string(), ": hidden folders are no classes: ",
+                                                 some_of(index.hidden), " left out"));
     }
     if (index.class_folders.empty()) {
       throw Error(Code::invalid_argument, core::text("no class folder in ", root.string()),

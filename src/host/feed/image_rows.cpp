@@ -17,11 +17,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::array<std::string_view, 3> kPolicies{"raise", "skip", "substitute"};
+constexpr std::size_t kMostKept = 64 << 20;  // of a thread's memory between two images
 constexpr int kSubstitutes = 10;
 constexpr std::uint64_t kSubstituteStream = 0x5375627374697475U;  // apart from augmentation's
 
 struct Workspace {
   explicit Workspace(const DecodeOptions& options) : transform(options) {}
+
+  [[nodiscard]] std::size_t memory() const noexcept {
+    return file.capacity() + transform.decoded.memory() + transform.made.memory() +
+           transform.spare.memory();
+  }
+
   TransformWorkspace transform;
   std::vector<std::byte> file;
 };
@@ -57,7 +64,9 @@ struct ImageRows::State {
     return workspace;
   }
 
+  // One that a huge image has blown up is not kept: it would stay so for the rest of the run.
   void give_back(std::unique_ptr<Workspace> workspace) {
+    if (workspace->memory() > kMostKept) return;
     const std::lock_guard lock(mutex);
     idle.push_back(std::move(workspace));
   }
@@ -137,8 +146,8 @@ struct ImageRows::State {
 
 ImageRows::ImageRows(std::shared_ptr<const EncodedImages> images, Transforms transforms,
                      ImageRowsOptions options)
-    : state_(std::make_unique<State>(std::move(images), std::move(transforms),
-                                     std::move(options))) {}
+    : state_(
+          std::make_unique<State>(std::move(images), std::move(transforms), std::move(options))) {}
 
 ImageRows::~ImageRows() = default;
 

@@ -42,7 +42,8 @@ class IndexWriter {
   std::string bytes_;
 };
 
-/// Takes them out again, in the same order; false where they are not there. After one false all are.
+/// Takes them out again, in the same order; false where they are not there. After one false all
+/// are.
 class IndexReader {
  public:
   /// Requires: the bytes outlive the reader. Without a sum that fits, nothing is there.

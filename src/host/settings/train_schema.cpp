@@ -345,9 +345,9 @@ Options output_options() {
 
 Options all_options(const std::vector<std::string>& models) {
   Options all;
-  for (Options part :
-       {data_options(models), image_options(), parallel_options(), length_options(), optimizer_options(),
-        schedule_options(), machine_options(), start_options(), output_options()}) {
+  for (Options part : {data_options(models), image_options(), parallel_options(), length_options(),
+                       optimizer_options(), schedule_options(), machine_options(), start_options(),
+                       output_options()}) {
     for (Option& option : part) all.push_back(std::move(option));
   }
   return all;
@@ -367,11 +367,11 @@ Schema train_schema(const std::vector<std::string>& models, const std::string& u
 
 Schema eval_schema(const std::vector<std::string>& models, const std::string& usage) {
   static const std::set<std::string> shown{
-      "data",        "data-format",   "valid",           "model",         "num-classes",
-      "parallel",    "ranks",         "device-ids",      "backend",       "timeout",
-      "batch-size",  "workers",       "threads",         "precision",     "channels-last",
-      "weights",     "val-crop-size", "val-resize-size", "interpolation", "bad-samples",
-      "recipe",      "json",          "print-config"};
+      "data",       "data-format",   "valid",           "model",         "num-classes",
+      "parallel",   "ranks",         "device-ids",      "backend",       "timeout",
+      "batch-size", "workers",       "threads",         "precision",     "channels-last",
+      "weights",    "val-crop-size", "val-resize-size", "interpolation", "bad-samples",
+      "recipe",     "json",          "print-config"};
   Options options = all_options(models);
   for (Option& option : options) option.hidden = !shown.contains(option.key);
   return {usage, std::move(options)};

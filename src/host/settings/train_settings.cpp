@@ -55,7 +55,8 @@ void require_channels(const Settings& settings, const char* key) {
   if (!settings.is_set(key)) return;
   const std::size_t count = settings.numbers(key).size();
   if (count != 1 && count != 3)
-    refuse(text(shown(settings, key), ": ", count, " numbers"), "give one, or one for each of red, green and blue");
+    refuse(text(shown(settings, key), ": ", count, " numbers"),
+           "give one, or one for each of red, green and blue");
 }
 
 void require_image_sizes(const Settings& settings, const TrainSettings& out) {

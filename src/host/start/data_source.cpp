@@ -103,9 +103,9 @@ DataSource synthetic(const settings::TrainSettings& values) {
 bool holds_both_parts(const fs::path& folder) {
   std::error_code none;
   return fs::is_directory(folder / "train", none) &&
-         std::ranges::any_of(std::array{"val", "valid", "validation", "test"}, [&](const char* part) {
-           return fs::is_directory(folder / part, none);
-         });
+         std::ranges::any_of(
+             std::array{"val", "valid", "validation", "test"},
+             [&](const char* part) { return fs::is_directory(folder / part, none); });
 }
 
 std::unique_ptr<feed::EncodedImages> open_training(const settings::TrainSettings& values) {
@@ -125,9 +125,10 @@ std::unique_ptr<feed::EncodedImages> open_training(const settings::TrainSettings
 std::int64_t classes_of(const feed::EncodedImages& training, int wanted) {
   const std::int64_t found = training.num_classes();
   if (wanted == 0 || wanted >= found) return std::max<std::int64_t>(wanted, found);
-  throw Error(Code::invalid_argument,
-              core::text("--num-classes ", wanted, ": the training images have ", found, " classes"),
-              "leave it out, or give as many or more");
+  throw Error(
+      Code::invalid_argument,
+      core::text("--num-classes ", wanted, ": the training images have ", found, " classes"),
+      "leave it out, or give as many or more");
 }
 
 DataSource find_image_files(const settings::TrainSettings& values) {
@@ -158,7 +159,8 @@ std::vector<std::string> trained_classes(const settings::TrainSettings& values) 
   if (!values.weights.empty() && fs::exists(kept, none))
     return core::split(core::trimmed(core::read_file(kept)), '\n');
   const bool is_there = fs::exists(values.data, none) && !holds_both_parts(values.data);
-  if (values.valid.empty() || !is_there || data_kind(values.data, values.data_format) != DataKind::images)
+  if (values.valid.empty() || !is_there ||
+      data_kind(values.data, values.data_format) != DataKind::images)
     return {};
   return feed::open_images(values.data)->class_names();
 }

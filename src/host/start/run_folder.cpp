@@ -15,10 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kRunFiles{RunFiles::kRecipe,     RunFiles::kClasses,   RunFiles::kBadSamples,
-                               RunFiles::kLog,        RunFiles::kMetrics,   RunFiles::kBest,
-                               RunFiles::kStateDict,  RunFiles::kSafetensors,
-                               RunFiles::kResult,     RunFiles::kFailure};
+constexpr std::array kRunFiles{RunFiles::kRecipe,    RunFiles::kClasses,     RunFiles::kBadSamples,
+                               RunFiles::kLog,       RunFiles::kMetrics,     RunFiles::kBest,
+                               RunFiles::kStateDict, RunFiles::kSafetensors, RunFiles::kResult,
+                               RunFiles::kFailure};
 
 /// What a killed run was writing (core::AtomicFile).
 bool is_unfinished(const std::string& name) { return core::matches_pattern(name, ".*.part"); }

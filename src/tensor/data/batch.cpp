@@ -11,9 +11,9 @@ const at::Tensor& Batch::operator[](std::string_view name) const {
     if (known == name) return tensor;
     names.push_back(known);
   }
-  throw Error(Code::invalid_argument, core::text("this batch has no field ", name),
-              names.empty() ? "its tensors are input and target"
-                            : core::unknown_name_hint(name, names));
+  throw Error(
+      Code::invalid_argument, core::text("this batch has no field ", name),
+      names.empty() ? "its tensors are input and target" : core::unknown_name_hint(name, names));
 }
 
 }  // namespace yoke::data

@@ -91,9 +91,8 @@ BatchRing::BatchRing(std::shared_ptr<const Dataset> dataset, const BatchRingOpti
   // One piece of memory: pinning it is one call, and an allocator that rounds each size up to a
   // power of two rounds once.
   const c10::InferenceMode plain(false);
-  const at::Tensor slab =
-      at::empty({options_.slots * slot_bytes_},
-                at::TensorOptions(at::kByte).pinned_memory(options_.pinned));
+  const at::Tensor slab = at::empty({options_.slots * slot_bytes_},
+                                    at::TensorOptions(at::kByte).pinned_memory(options_.pinned));
   slots_.reserve(static_cast<std::size_t>(options_.slots));
   for (std::int64_t i = 0; i < options_.slots; ++i) slots_.push_back(slot_in(slab, i));
 }

@@ -98,6 +98,7 @@ DataLoaderOptions evaluation(DataLoaderOptions options) {
   options.shuffle = false;
   options.drop_last = false;
   options.torch_compat = false;
+  options.batch_transform = nullptr;
   return options;
 }
 

@@ -66,14 +66,14 @@ Images::Images(std::shared_ptr<const feed::EncodedImages> images, ImageSteps ste
   if (!options.raw) normalize_ = normalize.value_or(Normalize{});
   if (normalize_) (void)feed::Transforms({feed::transforms::CenterCrop{1}, *normalize_});
   rows_ = make_rows(std::move(images), std::move(steps), options);
-  num_classes_ = std::max(rows_->images().num_classes(),
-                          static_cast<std::int64_t>(options.classes.size()));
+  num_classes_ =
+      std::max(rows_->images().num_classes(), static_cast<std::int64_t>(options.classes.size()));
 }
 
 Images::Images(const fs::path& path, ImageSteps steps, const ImagesOptions& options)
-    : Images(feed::open_images(path,
-                               {.classes = options.classes, .allow_empty = options.allow_empty}),
-             std::move(steps), options) {}
+    : Images(
+          feed::open_images(path, {.classes = options.classes, .allow_empty = options.allow_empty}),
+          std::move(steps), options) {}
 
 Images::Images(const fs::path& path, feed::transforms::Step step, const ImagesOptions& options)
     : Images(path, ImageSteps{std::move(step)}, options) {}
@@ -97,9 +97,9 @@ void Images::fill(const Request& request, const Rows& rows) const {
   auto* pixels = static_cast<std::byte*>(rows.input.mutable_data_ptr());
   auto* labels = rows.target.mutable_data_ptr<std::int64_t>();
   for (std::size_t i = 0; i < request.indices.size(); ++i) {
-    const feed::RowResult result = rows_->fill(
-        {.seed = request.seed, .epoch = request.epoch, .index = request.indices[i]},
-        {pixels + i * bytes, bytes});
+    const feed::RowResult result =
+        rows_->fill({.seed = request.seed, .epoch = request.epoch, .index = request.indices[i]},
+                    {pixels + i * bytes, bytes});
     labels[i] = result.label;
     rows.good[i] = result.good ? 1 : 0;
   }

@@ -104,8 +104,8 @@ void CutMix::operator()(Batch& batch) const {
   };
   window(mixed).copy_(window(others));
   batch.input = mixed;
-  const double taken = static_cast<double>((right - left) * (bottom - top)) /
-                       static_cast<double>(width * height);
+  const double taken =
+      static_cast<double>((right - left) * (bottom - top)) / static_cast<double>(width * height);
   batch.target = mixed_target(batch.target, num_classes, 1 - taken);
 }
 

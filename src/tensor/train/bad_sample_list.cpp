@@ -28,19 +28,19 @@ void append_line(const std::filesystem::path& file, const std::string& line) {
   const int error = errno;
   if (descriptor >= 0) ::close(descriptor);
   if (written) return;
-  throw Error(Code::io, core::text("write ", file.string(), ": ",
-                                   std::generic_category().message(error)));
+  throw Error(Code::io,
+              core::text("write ", file.string(), ": ", std::generic_category().message(error)));
 }
 
 }  // namespace
 
 OnBadSample bad_sample_list(const std::filesystem::path& run_folder, int rank) {
-  return [run_folder, rank, said = std::make_shared<std::atomic<int>>(0)](
-             const feed::BadSample& sample) {
+  return [run_folder, rank,
+          said = std::make_shared<std::atomic<int>>(0)](const feed::BadSample& sample) {
     const int before = (*said)++;
     if (before < kMostSaid) {
-      core::say(core::Level::warning, core::text("sample ", sample.index, " (", sample.origin,
-                                                 "): ", sample.reason));
+      core::say(core::Level::warning,
+                core::text("sample ", sample.index, " (", sample.origin, "): ", sample.reason));
     } else if (before == kMostSaid) {
       core::say(core::Level::warning, "more samples are bad; they are not said any more");
     }

@@ -67,10 +67,9 @@ feed::BadSamples bad_samples_of(const settings::TrainSettings& values) {
 
 data::ImageSteps training_steps(const start::DataSource& source,
                                 const settings::TrainSettings& values) {
-  data::ImageSteps steps{
-      transforms::RandomResizedCrop{.height = values.train_crop_size,
-                                    .interpolation = interpolation_of(values)},
-      transforms::RandomHorizontalFlip{}};
+  data::ImageSteps steps{transforms::RandomResizedCrop{.height = values.train_crop_size,
+                                                       .interpolation = interpolation_of(values)},
+                         transforms::RandomHorizontalFlip{}};
   if (values.auto_augment == settings::AutoAugment::ra)
     steps.push_back(transforms::RandAugment{.magnitude = values.ra_magnitude});
   steps.push_back(source.normalize);
@@ -79,9 +78,9 @@ data::ImageSteps training_steps(const start::DataSource& source,
 
 data::ImageSteps evaluation_steps(const start::DataSource& source,
                                   const settings::TrainSettings& values) {
-  return {transforms::Resize{.size = values.val_resize_size,
-                             .interpolation = interpolation_of(values)},
-          transforms::CenterCrop{.height = values.val_crop_size}, source.normalize};
+  return {
+      transforms::Resize{.size = values.val_resize_size, .interpolation = interpolation_of(values)},
+      transforms::CenterCrop{.height = values.val_crop_size}, source.normalize};
 }
 
 data::ImagesOptions images_options(const settings::TrainSettings& values,

@@ -182,7 +182,8 @@ std::string summary_of(const Json& result) {
 /// The numbers that the model will know the classes by, for whoever uses its weights.
 void keep_classes(const start::DataSource& source, const fs::path& folder) {
   if (source.class_names.empty()) return;
-  core::write_atomically(folder / RunFiles::kClasses, core::joined(source.class_names, "\n") + "\n");
+  core::write_atomically(folder / RunFiles::kClasses,
+                         core::joined(source.class_names, "\n") + "\n");
   core::say(core::Level::info, core::text(source.class_names.size(), " classes: ",
                                           start::class_numbers_text(source.class_names)));
 }
@@ -207,8 +208,7 @@ void train_on_rank(comm::World& world, const start::Request& request, const Mode
   if (world.is_main() && !start::is_open(values.out, variables)) start::open_run_folder(request);
   const start::DataSource source = start::find_training_data(values);
   if (world.is_main()) keep_classes(source, values.out);
-  const ImageData images =
-      training_data(source, values, bad_sample_list(values.out, world.rank()));
+  const ImageData images = training_data(source, values, bad_sample_list(values.out, world.rank()));
   data::DataLoaderOptions how = loader_options(values);
   how.batch_transform = batch_transform(values, source.num_classes);
   data::DataLoader training = make_loader(images.training, world, how, values);

@@ -178,13 +178,34 @@ TEST(TrainSettings, LoopAndOptimizerFlagsReachTheirFields) {
 }
 
 TEST(TrainSettings, ImageFlagsReachTheirFields) {
-  const TrainSettings s = settings_of(
-      {"--data-format",  "images",  "--mean",        "0.5,0.4,0.3",  "--std",
-       "0.25",           "--train-crop-size", "176", "--val-crop-size", "192",
-       "--val-resize-size", "200", "--interpolation", "bicubic",    "--auto-augment",
-       "ra",             "--ra-magnitude", "7",      "--mixup-alpha", "0.2",
-       "--cutmix-alpha", "1",       "--exif",        "apply",       "--bad-samples",
-       "substitute",     "--most-bad", "3"});
+  const TrainSettings s = settings_of({"--data-format",
+                                       "images",
+                                       "--mean",
+                                       "0.5,0.4,0.3",
+                                       "--std",
+                                       "0.25",
+                                       "--train-crop-size",
+                                       "176",
+                                       "--val-crop-size",
+                                       "192",
+                                       "--val-resize-size",
+                                       "200",
+                                       "--interpolation",
+                                       "bicubic",
+                                       "--auto-augment",
+                                       "ra",
+                                       "--ra-magnitude",
+                                       "7",
+                                       "--mixup-alpha",
+                                       "0.2",
+                                       "--cutmix-alpha",
+                                       "1",
+                                       "--exif",
+                                       "apply",
+                                       "--bad-samples",
+                                       "substitute",
+                                       "--most-bad",
+                                       "3"});
 
   EXPECT_EQ(s.data_format, DataFormat::images);
   EXPECT_THAT(s.mean, ElementsAre(0.5, 0.4, 0.3));

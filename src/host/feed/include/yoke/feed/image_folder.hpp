@@ -17,7 +17,7 @@ namespace yoke::feed {
 struct ImageFolderOptions {
   bool allow_empty = false;          ///< class folders without images; torchvision's word
   std::optional<Classes> classes{};  ///< of training, for its other splits
-  bool cache = true;                 ///< keep the names in core::cache_folder() for the next process
+  bool cache = true;  ///< keep the names in core::cache_folder() for the next process
 };
 
 /// Images in class folders, root/cat/123.jpg, in torchvision's order: classes by the bytes of their

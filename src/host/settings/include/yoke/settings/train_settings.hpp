@@ -32,9 +32,9 @@ enum class Precision { fp32 };
 struct TrainSettings {
   std::string data;  ///< fashion-mnist, synthetic, or a path
   DataFormat data_format = DataFormat::detect;
-  std::string valid;           ///< empty: the set's own test part
-  std::vector<double> mean;    ///< of the pixels as fractions, one or by channel; none: the data's
-  std::vector<double> std;     ///< the same
+  std::string valid;         ///< empty: the set's own test part
+  std::vector<double> mean;  ///< of the pixels as fractions, one or by channel; none: the data's
+  std::vector<double> std;   ///< the same
   std::string model;
   int num_classes = 0;  ///< 0: as in the data
 
@@ -79,7 +79,7 @@ struct TrainSettings {
   double gamma = 0;
 
   std::optional<int> workers;  ///< nothing: as many as needed
-  int threads = 0;  ///< 0: cores / ranks
+  int threads = 0;             ///< 0: cores / ranks
   Precision precision = Precision::fp32;
   bool channels_last = false;
 

@@ -16,7 +16,8 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 /// This rank's part of one step.
 ///
 /// A rank that has run dry gets 0 rows, so that all ranks take equally many steps, and a bad sample
-/// that is left out has no row: weight means by rows(). The tensors are the holder's for as long as it keeps them.
+/// that is left out has no row: weight means by rows(). The tensors are the holder's for as long as
+/// it keeps them.
 struct Batch {
   at::Tensor input;                   ///< [rows, ...] on the loader's device
   at::Tensor target;                  ///< [rows, ...]; classes: [rows] int64

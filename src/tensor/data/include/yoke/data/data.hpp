@@ -11,6 +11,8 @@
 #include "yoke/data/mix.hpp"
 #include "yoke/data/named_dataset.hpp"
 #include "yoke/data/placement.hpp"
+#include "yoke/data/stream.hpp"
 #include "yoke/data/synthetic.hpp"
 #include "yoke/data/tensor_dataset.hpp"
+#include "yoke/data/tokens.hpp"
 #include "yoke/data/torch_dataset.hpp"

@@ -24,12 +24,12 @@ namespace yoke::data {
 struct DataLoaderOptions {
   std::int64_t batch_size = 64;  ///< of each rank
   bool shuffle = true;
-  std::uint64_t seed = 0;             ///< one for all ranks
+  std::uint64_t seed = 0;                 ///< one for all ranks
   std::optional<unsigned> num_workers{};  ///< threads; 0: the caller's own makes each batch;
                                           ///< nothing: found by what the caller waits
-  bool drop_last = false;             ///< leave out the last step where it is short
-  std::int64_t prefetch_batches = 4;  ///< made ahead of the caller
-  bool pin_memory = true;             ///< where batches go to a card
+  bool drop_last = false;                 ///< leave out the last step where it is short
+  std::int64_t prefetch_batches = 4;      ///< made ahead of the caller
+  bool pin_memory = true;                 ///< where batches go to a card
   bool torch_compat = false;  ///< order and shares of PyTorch's DistributedSampler, its repeats too
   std::chrono::milliseconds timeout{300'000};  ///< for one batch
   /// Bytes of host memory for batches; fewer are then made ahead. 0: no limit.
@@ -39,7 +39,7 @@ struct DataLoaderOptions {
   std::function<void(Batch&)> batch_transform{};
 };
 
-/// The same, for evaluation: in the data set's order, each sample once over all ranks.
+/// The same, for evaluation: in the data set's order, each sample once over all ranks, as it is.
 [[nodiscard]] DataLoaderOptions evaluation(DataLoaderOptions options);
 
 /// Brings one rank its share of each epoch, in batches on its device, made ahead by threads.
@@ -58,7 +58,8 @@ struct DataLoaderOptions {
 /// Threads: one at a time.
 /// Streams: copies to a card run on a stream of its own; the stream that is current when a batch is
 ///   taken is ordered after them, and the host does not wait.
-/// Errors: invalid_argument for options that cannot be, a budget below two batches, an epoch of 0 steps, ranks that disagree, a
+/// Errors: invalid_argument for options that cannot be, a budget below two batches, an epoch of 0
+/// steps, ranks that disagree, a
 ///   target outside the classes (with the sample); from the batch whose turn it is, what the data
 ///   set threw, whatever the number of threads; timeout. Then epoch() begins anew.
 /// Cost: (prefetch_batches + 2) batches on the host, in one piece of memory, but not more than

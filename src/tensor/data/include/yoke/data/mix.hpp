@@ -10,11 +10,12 @@ namespace yoke::data {
 /// DataLoaderOptions::batch_transform.
 ///
 ///   DataLoader loader(images, world, {.batch_size = 256,
-///                                     .batch_transform = MixUp{.alpha = 0.2, .num_classes = 1000}});
+///                                     .batch_transform = MixUp{.alpha = 0.2, .num_classes =
+///                                     1000}});
 ///
 /// Row i is mixed with row i - 1, row 0 with the last. The part lambda is drawn from
-/// Beta(alpha, alpha) once a batch, from (seed, epoch, step), so a repeated or resumed run draws the
-/// same, and all ranks do. Which images meet depends on the number of ranks, as in torchvision.
+/// Beta(alpha, alpha) once a batch, from (seed, epoch, step), so a repeated or resumed run draws
+/// the same, and all ranks do. Which images meet depends on the number of ranks, as in torchvision.
 ///
 /// Shapes: input [rows, channels, height, width] floats; target [rows] int64 becomes [rows,
 ///   num_classes] float32, which cross entropy takes as probabilities. Threads: any.
