@@ -1,5 +1,8 @@
 // `yoke train` and `yoke eval` on image files: class folders, tar shards, an LMDB.
 
+#include <signal.h>
+
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -112,6 +115,14 @@ class Photos : public Scene {
   [[nodiscard]] std::string weights_of(const std::string& name) const {
     return core::read_file(folder() / name / "model.safetensors");
   }
+  /// Of 3 steps each.
+  void remove_checkpoints_between_epochs(const std::string& name) const {
+    const fs::path checkpoints = folder() / name / "checkpoints";
+    for (const std::string& entry : files_in(checkpoints)) {
+      const bool is_whole = entry.starts_with("step-");
+      if (is_whole && std::stoll(entry.substr(5)) % 3 == 0) fs::remove_all(checkpoints / entry);
+    }
+  }
   ChildResult train_on(const std::string& data, const std::string& name) {
     return yoke(words(name, {"--data", run_folder(data)}));
   }
@@ -170,6 +181,40 @@ TEST_F(Photos, TrainToTheSameBitsOnAnyNumberOfThreads) {
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(weights_of(threads), weights_of("0")) << threads << " threads";
   }
+}
+
+TEST_F(Photos, KilledAmidAnEpochGoOnToTheSameBitsOnAnotherNumberOfThreads) {
+  const Words augmented{"--auto-augment", "ra", "--mixup-alpha", "0.2", "--epochs", "60"};
+  Words whole = augmented;
+  whole.insert(whole.end(), {"--checkpoint-every", "-1", "--workers", "1"});
+  ASSERT_EQ(yoke(words("a", whole)).exit_code, 0);
+  Words killed = augmented;
+  killed.insert(killed.end(), {"--checkpoint-every", "4", "--workers", "1"});
+
+  const auto job = start(words("b", killed));
+  ASSERT_TRUE(job->wait_for("epoch 5/", std::chrono::seconds(60)));
+  job->signal(SIGKILL);
+  (void)job->wait();
+  EXPECT_THAT(left_behind(), IsEmpty());
+  remove_checkpoints_between_epochs("b");
+  const ChildResult rest = yoke({"train", "--resume", run_folder("b"), "--workers", "3"});
+
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_THAT(rest.err, HasSubstr("going on from " + run_folder("b") + "/checkpoints/step-"));
+  EXPECT_EQ(weights_of("b"), weights_of("a"));
+}
+
+TEST_F(Photos, ThatWereRenamedDoNotGoOn) {
+  ASSERT_EQ(yoke(words("a", {"--max-steps", "4"})).exit_code, 0);
+  fs::rename(train() / "meadow", train() / "water");
+  fs::rename(valid() / "meadow", valid() / "water");
+
+  const ChildResult rest =
+      yoke({"train", "--resume", run_folder("a"), "--max-steps", "6", "--force", "recipe"});
+
+  EXPECT_EQ(rest.exit_code, 2);
+  EXPECT_THAT(rest.err, HasSubstr("the data are not those that it began with"));
+  EXPECT_EQ(core::read_file(folder() / "a/classes.txt"), "autumn\nmeadow\nsky\n");
 }
 
 TEST_F(Photos, B043TakeTheirClassNumbersFromTraining) {

@@ -261,7 +261,7 @@ void take_machine_and_output(TrainSettings& out, const Settings& settings) {
 
 }  // namespace
 
-TrainSettings train_settings(const Settings& settings) {
+TrainSettings train_settings(const Settings& settings, Purpose purpose) {
   TrainSettings out;
   take_data(out, settings);
   take_images(out, settings);
@@ -270,7 +270,7 @@ TrainSettings train_settings(const Settings& settings) {
   take_optimizer(out, settings);
   take_schedule(out, settings);
   take_machine_and_output(out, settings);
-  require_data(settings);
+  if (purpose == Purpose::training || !settings.is_set("valid")) require_data(settings);
   require_valid_path(settings);
   require_channels(settings, "mean");
   require_channels(settings, "std");

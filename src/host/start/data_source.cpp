@@ -191,6 +191,11 @@ DataKind data_kind(const std::string& data, settings::DataFormat format) {
   return feed::holds_images(data) ? DataKind::images : DataKind::idx;
 }
 
+DataKind kind_to_evaluate(const settings::TrainSettings& values) {
+  const bool on_valid = !values.valid.empty() && values.data != kSynthetic;
+  return data_kind(on_valid ? values.valid : values.data, values.data_format);
+}
+
 DataSource find_training_data(const settings::TrainSettings& values) {
   require_weights(values);
   switch (data_kind(values.data, values.data_format)) {
@@ -209,9 +214,7 @@ DataSource find_training_data(const settings::TrainSettings& values) {
 
 DataSource find_evaluation_data(const settings::TrainSettings& values) {
   require_weights(values);
-  const std::string& looked_at = values.valid.empty() ? values.data : values.valid;
-  switch (values.data == kSynthetic ? DataKind::synthetic
-                                    : data_kind(looked_at, values.data_format)) {
+  switch (kind_to_evaluate(values)) {
     case DataKind::synthetic: return synthetic(values);
     case DataKind::images: return find_image_files_to_evaluate(values);
     case DataKind::idx: break;

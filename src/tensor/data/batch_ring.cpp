@@ -12,6 +12,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "sample_text.hpp"
+#include "serial_torch.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/data/named_dataset.hpp"
@@ -210,6 +211,7 @@ void BatchRing::release() {
 }
 
 void BatchRing::fill(const feed::Piece& piece) {
+  const SerialTorch serial;
   const c10::InferenceMode plain(false);
   const c10::NoGradGuard no_grad;
   const Schedule::Step step = schedule_->step(piece.ticket);

@@ -23,7 +23,7 @@ struct Slot {
   at::Tensor target;                  // [batch_size, ...]
   std::vector<std::int64_t> indices;  // batch_size
   std::vector<std::uint8_t> good;     // batch_size
-  NamedTensors fields;                // of a data set that makes whole batches, in place of the two
+  NamedTensors fields{};              // of a data set that makes whole batches, in place of the two
 };
 
 struct BatchRingOptions {

@@ -9,6 +9,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 
+#include "serial_torch.hpp"
 #include "yoke/comm/world.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
@@ -100,6 +101,7 @@ struct StreamLoader::State {
 
   // In the ring's thread.
   void fill(Slot& slot) {
+    const SerialTorch serial;
     const c10::InferenceMode plain(false);
     const c10::NoGradGuard no_grad;
     if (!reader) {

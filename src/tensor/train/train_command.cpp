@@ -193,11 +193,13 @@ std::string summary_of(const Json& result) {
                     result["safetensors"].get<std::string>(), '\n');
 }
 
-/// The numbers that the model will know the classes by, for whoever uses its weights.
-void keep_classes(const start::DataSource& source, const fs::path& folder) {
+/// The numbers that the model will know the classes by, for whoever uses its weights. A run that
+/// goes on keeps those that it began with; whether the data still have them, its checkpoint tells.
+void keep_classes(const start::DataSource& source, const fs::path& folder, bool goes_on) {
   if (source.class_names.empty()) return;
-  core::write_atomically(folder / RunFiles::kClasses,
-                         core::joined(source.class_names, "\n") + "\n");
+  const fs::path file = folder / RunFiles::kClasses;
+  if (!goes_on || !fs::exists(file))
+    core::write_atomically(file, core::joined(source.class_names, "\n") + "\n");
   core::say(core::Level::info, core::text(source.class_names.size(), " classes: ",
                                           start::class_numbers_text(source.class_names)));
 }
@@ -235,7 +237,7 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
   if (world.is_main() && !goes_on && !start::is_open(values.out, variables))
     start::open_run_folder(request);
   const start::DataSource source = start::find_training_data(values);
-  if (world.is_main()) keep_classes(source, values.out);
+  if (world.is_main()) keep_classes(source, values.out, goes_on);
   const ImageData images = training_data(source, values, bad_sample_list(values.out, world.rank()));
   data::DataLoaderOptions how = loader_options(values);
   how.batch_transform = batch_transform(values, source.num_classes);

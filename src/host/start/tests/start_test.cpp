@@ -325,6 +325,23 @@ TEST_F(Folder, EvaluationTakesTheClassesOfTheRunElseThoseOfTraining) {
   EXPECT_THAT(find_evaluation_data(with_data(folder_ / "val")).class_names, ElementsAre("cat"));
 }
 
+TEST_F(Folder, EvaluationOnOtherImagesNeedsNotThoseOfTraining) {
+  write_photos(folder_ / "val", {"cat"});
+  const auto request = [&](const fs::path& data) {
+    return eval_request({"--weights", folder_.string(), "--data", data.string(), "--valid",
+                         (folder_ / "val").string()},
+                        {}, settings::eval_schema());
+  };
+  core::write_atomically(folder_ / "recipe.toml", "");
+
+  const Request gone = request(folder_ / "gone");
+  const Request by_name = request("fashion-mnist");
+
+  EXPECT_EQ(find_evaluation_data(gone.values).kind, DataKind::images);
+  EXPECT_THAT(by_name.values.mean,
+              ElementsAre(0.485, 0.456, 0.406));  // the images', not the name's
+}
+
 TEST_F(Folder, TheRecipeOfImageFilesSaysWhatEvaluationSees) {
   write_photos(folder_ / "train", {"ant"});
   const Request made =

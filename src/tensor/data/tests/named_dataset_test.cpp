@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,6 +45,28 @@ struct Pairs : NamedDataset {
   }
   std::int64_t bad = -1;
 };
+
+// How many threads torch would split an operation over.
+struct TorchThreads : NamedDataset {
+  [[nodiscard]] std::int64_t size() const override { return 8; }
+  [[nodiscard]] NamedTensors get(std::int64_t, feed::Draws&) const override {
+    return {{"input", at::full({}, at::get_num_threads(), at::kLong)}};
+  }
+};
+
+TEST(NamedSamples, AreMadeWithoutThreadsOfTorchsOwn) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(3);
+  for (const unsigned workers : {0U, 2U}) {
+    DataLoader loader(TorchThreads{}, Placement{}, {.batch_size = 4, .num_workers = workers});
+
+    const std::vector<Batch> batches = batches_of(loader, 0);
+
+    EXPECT_TRUE(at::equal(batches[1].input, at::ones({4}, at::kLong))) << workers;
+    EXPECT_EQ(at::get_num_threads(), 3);
+  }
+  at::set_num_threads(before);
+}
 
 TEST(NamedSamples, AreCollatedByTheirOwnDataSet) {
   for (const unsigned workers : {0U, 3U}) {

@@ -116,12 +116,15 @@ struct TrainSettings {
 [[nodiscard]] Schema eval_schema(const std::vector<std::string>& models = builtin_models(),
                                  const std::string& usage = "yoke eval --weights FILE|RUN [flags]");
 
-/// The values of train_schema(), and what no single option can check.
+enum class Purpose { training, evaluation };
+
+/// The values of train_schema(), and what no single option can check. Evaluation on --valid does
+/// not need --data, which a run's recipe names and may have lain on another machine.
 /// Errors: invalid_argument, with the origin of the value: a data name that is neither known nor a
-/// path, a
-///   combination that cannot be (Nesterov without momentum, two warm-ups, --parallel dp over
-///   several ranks, ...).
-[[nodiscard]] TrainSettings train_settings(const Settings& settings);
+///   path, a combination that cannot be (Nesterov without momentum, two warm-ups, --parallel dp
+///   over several ranks, ...).
+[[nodiscard]] TrainSettings train_settings(const Settings& settings,
+                                           Purpose purpose = Purpose::training);
 
 /// resolve() for `yoke train`: where --resume names a run folder, the recipe in it stands below all
 /// but the site file, and `out` is that folder.

@@ -20,6 +20,9 @@ enum class DataKind {
 /// What --data names, by the names and first bytes found there; idx where nothing is recognised.
 [[nodiscard]] DataKind data_kind(const std::string& data, settings::DataFormat format);
 
+/// What `yoke eval` looks at: --valid, else --data.
+[[nodiscard]] DataKind kind_to_evaluate(const settings::TrainSettings& values);
+
 /// Where the samples of --data and --valid lie.
 struct DataSource {
   DataKind kind = DataKind::idx;
