@@ -64,7 +64,7 @@ class BadInput : public Scene {
 TEST_F(BadInput, MissingFolder) {
   const std::string nowhere = (folder() / "nowhere").string();
 
-  expect_refused(train({"--data", nowhere}), 2, {nowhere, "no such folder"});
+  expect_refused(train({"--data", nowhere}), 2, {nowhere, "no such file or folder"});
 }
 
 TEST_F(BadInput, FolderWithoutImages) {

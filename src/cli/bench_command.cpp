@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -6,8 +8,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 #include "bench_table.hpp"
 #include "command.hpp"
@@ -69,8 +69,8 @@ int whole(const std::string& option, const std::string& value) {
   return static_cast<int>(*number);
 }
 
-std::string one_of(const OptionWords& words, const std::string& option, const std::string& otherwise,
-                   const Words& known) {
+std::string one_of(const OptionWords& words, const std::string& option,
+                   const std::string& otherwise, const Words& known) {
   const std::string value = words.value(option).value_or(otherwise);
   if (std::ranges::find(known, value) == known.end())
     refuse(option, value, core::unknown_name_hint(value, known));
@@ -85,31 +85,32 @@ struct Subject {
   int steps = 0;
 
   Subject(const OptionWords& words) : gpus(launch::machine_resources().gpus) {
-    model = one_of(words, "--model", gpus > 0 ? "resnet50" : "small-cnn",
-                   settings::builtin_models());
+    model =
+        one_of(words, "--model", gpus > 0 ? "resnet50" : "small-cnn", settings::builtin_models());
     precision = one_of(words, "--precision", "auto", {"auto", "fp32", "tf32", "bf16", "fp16"});
     steps = whole("--steps", words.value("--steps").value_or(gpus > 0 ? "100" : "30"));
   }
 
   [[nodiscard]] Words words(const std::string& ways, std::int64_t batch) const {
-    return {"--model", model,           "--precision", precision,
-            "--steps", std::to_string(steps), "--ways",      ways,
-            "--batch", std::to_string(batch)};
+    return {"--model",     model,
+            "--precision", precision,
+            "--steps",     std::to_string(steps),
+            "--ways",      ways,
+            "--batch",     std::to_string(batch)};
   }
 };
 
 void require_no_rest(const OptionWords& words) {
-  if (!words.rest.empty())
-    refuse("the word", words.rest[0], "see yoke bench --help");
+  if (!words.rest.empty()) refuse("the word", words.rest[0], "see yoke bench --help");
 }
 
 int bench_step(const Words& arguments) {
-  const OptionWords words = read_options(
-      {.command = "yoke bench step",
-       .values = {"--model", "--batch-size", "--precision", "--capture", "--kernels", "--steps",
-                  "--trace"},
-       .flags = {"--json", "--help"}},
-      arguments);
+  const OptionWords words =
+      read_options({.command = "yoke bench step",
+                    .values = {"--model", "--batch-size", "--precision", "--capture", "--kernels",
+                               "--steps", "--trace"},
+                    .flags = {"--json", "--help"}},
+                   arguments);
   if (words.has("--help")) return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
   require_no_rest(words);
   const Subject subject(words);
@@ -118,8 +119,7 @@ int bench_step(const Words& arguments) {
   const bool capture = one_of(words, "--capture", "on", {"on", "off"}) == "on";
   const std::string kernels = one_of(words, "--kernels", "on", {"on", "off"});
   Words call{words.has("--json") ? "report-json" : "report"};
-  const Words rest =
-      subject.words(capture && subject.gpus > 0 ? "none+graph" : "none", batch);
+  const Words rest = subject.words(capture && subject.gpus > 0 ? "none+graph" : "none", batch);
   call.insert(call.end(), rest.begin(), rest.end());
   call.insert(call.end(), {"--kernels", kernels});
   if (const auto file = words.value("--trace")) call.insert(call.end(), {"--trace", *file});
@@ -215,12 +215,11 @@ class ParallelBench {
     if (!request_.data.empty()) return train(std::move(row), way);
     const bool one_process = way == "dp";
     const std::int64_t batch = one_process ? row.batch * row.devices : row.batch;
-    Words command{self_, "launch", "--ranks",
-                  std::to_string(one_process ? 1 : row.devices), "--", program_.path};
+    Words command{self_, "launch",     "--ranks", std::to_string(one_process ? 1 : row.devices),
+                  "--",  program_.path};
     const Words rest = request_.subject.words(way + (row.captured ? "+graph" : ""), batch);
     command.insert(command.end(), rest.begin(), rest.end());
-    command.insert(command.end(),
-                   {"--devices", std::to_string(row.devices), "--profile", "on"});
+    command.insert(command.end(), {"--devices", std::to_string(row.devices), "--profile", "on"});
     core::EnvironmentMap variables = core::environment();
     variables.insert(program_.extra.begin(), program_.extra.end());
     add(std::move(row), command, variables);
@@ -234,10 +233,16 @@ class ParallelBench {
     const fs::path out = scratch_.path() / text("run", table_.rows().size());
     Words devices;
     for (int i = 0; i < row.devices; ++i) devices.push_back(std::to_string(i));
-    Words command{self_, "train", "--data", request_.data, "--model", request_.subject.model,
-                  "--batch-size", std::to_string(batch), "--parallel", way, "--precision",
-                  request_.subject.precision, "--epochs", "1", "--max-steps",
-                  std::to_string(request_.subject.steps), "--json", "--out", out.string()};
+    Words command{self_,          "train",
+                  "--data",       request_.data,
+                  "--model",      request_.subject.model,
+                  "--batch-size", std::to_string(batch),
+                  "--parallel",   way,
+                  "--precision",  request_.subject.precision,
+                  "--epochs",     "1",
+                  "--max-steps",  std::to_string(request_.subject.steps),
+                  "--json",       "--out",
+                  out.string()};
     if (!one_process) command.insert(command.end(), {"--ranks", std::to_string(row.devices)});
     if (one_process && on_cards())
       command.insert(command.end(), {"--device-ids", core::joined(devices, ",")});
@@ -304,20 +309,20 @@ class ParallelBench {
   }
 
   void note(BenchRow row) {
-    core::say(core::Level::info,
-              text(row.way, row.captured ? ", captured" : "", " x ", row.devices, ", batch ",
-                   row.batch, ": ",
-                   row.trouble.empty()
-                       ? text(static_cast<long long>(row.images_per_second), " images/s")
-                       : row.trouble));
+    core::say(
+        core::Level::info,
+        text(row.way, row.captured ? ", captured" : "", " x ", row.devices, ", batch ", row.batch,
+             ": ",
+             row.trouble.empty() ? text(static_cast<long long>(row.images_per_second), " images/s")
+                                 : row.trouble));
     table_.add(std::move(row));
   }
 
   static Json child(const Words& command, const core::EnvironmentMap& variables,
                     std::string& trouble) {
     constexpr std::chrono::minutes kLimit{20};  // max-autotune takes minutes
-    const core::ChildResult result = core::run_child(
-        {.command = command, .variables = variables, .limit = kLimit});
+    const core::ChildResult result =
+        core::run_child({.command = command, .variables = variables, .limit = kLimit});
     Json object = last_object(result.out);
     if (!result.succeeded()) {
       trouble = result.timed_out ? "no end after 20 minutes" : last_line(result.err);
@@ -336,20 +341,18 @@ class ParallelBench {
 };
 
 int bench_parallel(const Words& arguments) {
-  const OptionWords words = read_options(
-      {.command = "yoke bench parallel",
-       .values = {"--model", "--batch-sizes", "--precision", "--devices", "--steps", "--data",
-                  "--python"},
-       .flags = {"--rivals", "--json", "--markdown", "--help"}},
-      arguments);
+  const OptionWords words = read_options({.command = "yoke bench parallel",
+                                          .values = {"--model", "--batch-sizes", "--precision",
+                                                     "--devices", "--steps", "--data", "--python"},
+                                          .flags = {"--rivals", "--json", "--markdown", "--help"}},
+                                         arguments);
   if (words.has("--help")) return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
   require_no_rest(words);
   ParallelRequest request{.subject = Subject(words)};
   const int gpus = request.subject.gpus;
   Words batches = words.list("--batch-sizes");
   if (batches.empty()) batches = gpus > 0 ? Words{"32", "256"} : Words{"64"};
-  for (const std::string& batch : batches)
-    request.batches.push_back(whole("--batch-sizes", batch));
+  for (const std::string& batch : batches) request.batches.push_back(whole("--batch-sizes", batch));
   request.devices = gpus > 0 ? gpus : 2;
   if (const auto devices = words.value("--devices")) request.devices = whole("--devices", *devices);
   if (gpus > 0 && request.devices > gpus)

@@ -11,7 +11,6 @@ namespace {
 
 using core::Json;
 
-
 constexpr double kLaunchBound = 0.85;  // of the time; a card that is busy less waits for the host
 constexpr double kScalesWell = 0.95;   // efficiency that needs no line
 constexpr double kMebi = 1 << 20;
@@ -57,10 +56,12 @@ std::optional<double> BenchTable::speed_up(const BenchRow& row) const {
 std::string BenchTable::explanation(const BenchRow& row) const {
   if (!row.trouble.empty()) return "not measured: " + row.trouble;
   if (row.rival) return {};
-  const std::string head = core::text(name_of(row), " x ", row.devices, ", batch ", row.batch, ": ");
+  const std::string head =
+      core::text(name_of(row), " x ", row.devices, ", batch ", row.batch, ": ");
   if (row.utilisation && *row.utilisation < kLaunchBound && !row.captured) {
-    std::string line = core::text(head, "launch bound: ", formatted("%.0f", 100 * (1 - *row.utilisation)),
-                            " % of the step the GPU waits for the CPU");
+    std::string line =
+        core::text(head, "launch bound: ", formatted("%.0f", 100 * (1 - *row.utilisation)),
+                   " % of the step the GPU waits for the CPU");
     for (const BenchRow& other : rows_) {
       if (other.way == row.way && other.devices == row.devices && other.batch == row.batch &&
           other.captured && other.trouble.empty()) {
@@ -74,9 +75,10 @@ std::string BenchTable::explanation(const BenchRow& row) const {
   std::string line =
       core::text(head, formatted("%.0f", 100 * *factor / row.devices), " % of ideal scaling");
   if (row.exposed_communication_ms && *row.exposed_communication_ms > 0) {
-    line += core::text("; ", formatted("%.2f", *row.exposed_communication_ms), " of ",
-                 formatted("%.2f", row.step_ms),
-                 " ms is communication that nothing covers: a larger batch or accumulation hides it");
+    line += core::text(
+        "; ", formatted("%.2f", *row.exposed_communication_ms), " of ",
+        formatted("%.2f", row.step_ms),
+        " ms is communication that nothing covers: a larger batch or accumulation hides it");
   } else if (!row.utilisation) {
     line += "; the ranks share this machine's cores and memory";
   }
@@ -109,11 +111,11 @@ Json BenchTable::json() const {
 }
 
 std::vector<std::vector<std::string>> BenchTable::cells() const {
-  std::vector<std::vector<std::string>> table{
-      {"way", "devices", "batch", "images/s", "step ms", "speed-up", "efficiency", "allocated MiB",
-       "peak MiB", "reserved MiB", "busy", "exposed ms"}};
-  const bool epochs = std::ranges::any_of(
-      rows_, [](const BenchRow& row) { return row.epoch_seconds.has_value(); });
+  std::vector<std::vector<std::string>> table{{"way", "devices", "batch", "images/s", "step ms",
+                                               "speed-up", "efficiency", "allocated MiB",
+                                               "peak MiB", "reserved MiB", "busy", "exposed ms"}};
+  const bool epochs =
+      std::ranges::any_of(rows_, [](const BenchRow& row) { return row.epoch_seconds.has_value(); });
   if (epochs) table[0].push_back("epoch s");
   for (const BenchRow& row : rows_) {
     const auto factor = speed_up(row);
@@ -122,8 +124,8 @@ std::vector<std::vector<std::string>> BenchTable::cells() const {
                      here ? formatted("%.0f", row.images_per_second) : "failed",
                      here ? formatted("%.2f", row.step_ms) : "-", shown(factor, "%.2f"),
                      factor ? formatted("%.0f %%", 100 * *factor / row.devices) : "-",
-                     shown(row.allocated_bytes, "%.0f", kMebi), shown(row.peak_bytes, "%.0f", kMebi),
-                     shown(row.reserved_bytes, "%.0f", kMebi),
+                     shown(row.allocated_bytes, "%.0f", kMebi),
+                     shown(row.peak_bytes, "%.0f", kMebi), shown(row.reserved_bytes, "%.0f", kMebi),
                      row.utilisation ? formatted("%.0f %%", 100 * *row.utilisation) : "-",
                      shown(row.exposed_communication_ms, "%.2f")});
     if (epochs) table.back().push_back(shown(row.epoch_seconds, "%.1f"));
@@ -176,8 +178,7 @@ BenchRow measured(BenchRow row, const Json& result) {
     return found->get<std::int64_t>();
   };
   row.step_ms = result.at("step_ms");
-  row.images_per_second =
-      1000.0 * static_cast<double>(row.batch * row.devices) / row.step_ms;
+  row.images_per_second = 1000.0 * static_cast<double>(row.batch * row.devices) / row.step_ms;
   row.allocated_bytes = whole("allocated_bytes");
   row.peak_bytes = whole("peak_bytes");
   row.reserved_bytes = whole("reserved_bytes");

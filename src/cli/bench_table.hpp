@@ -11,20 +11,20 @@ namespace yoke::cli {
 
 // One way to train at one batch size, as it was measured.
 struct BenchRow {
-  std::string way{};     // "single", "DataParallel", "DDP", "PyTorch DDP", ...
+  std::string way{};  // "single", "DataParallel", "DDP", "PyTorch DDP", ...
   bool rival = false;
   bool captured = false;  // the step was replayed from a CUDA graph
   int devices = 1;
   std::int64_t batch = 0;  // per device
   double images_per_second = 0;
   double step_ms = 0;
-  std::optional<double> epoch_seconds{};  // with real data
+  std::optional<double> epoch_seconds{};          // with real data
   std::optional<std::int64_t> allocated_bytes{};  // of each device, the peaks likewise
   std::optional<std::int64_t> peak_bytes{};
   std::optional<std::int64_t> reserved_bytes{};
   std::optional<double> utilisation{};               // of a device, 0 to 1
   std::optional<double> exposed_communication_ms{};  // a step
-  std::string trouble{};  // why nothing was measured; empty: it was
+  std::string trouble{};                             // why nothing was measured; empty: it was
 };
 
 // The rows of one machine, with what follows from them: speed-up over the single device of the same

@@ -14,6 +14,7 @@ constexpr Range kAboveZero{.least = 0, .without_least = true};
 constexpr Range kZeroToBelowOne{.least = 0, .most = 1, .without_most = true};
 constexpr Range kCount{.least = 0, .most = 1e9};
 constexpr Range kCountFromOne{.least = 1, .most = 1e9};
+constexpr Range kPixels{.least = 1, .most = 65'500};
 
 using Options = std::vector<Option>;
 
@@ -29,26 +30,26 @@ Options data_options(const std::vector<std::string>& models) {
   return group("data and model",
                {{.key = "data",
                  .fallback = "fashion-mnist",
-                 .help = "fashion-mnist, synthetic, or a folder",
-                 .metavar = "NAME|DIR"},
+                 .help = "fashion-mnist, synthetic, or a folder, tar archive or LMDB",
+                 .metavar = "NAME|PATH"},
                 {.key = "data-format",
                  .type = Type::choice,
                  .fallback = "auto",
-                 .help = "how the folder is laid out",
+                 .help = "what the path holds",
                  .choices = words_of(kDataFormats)},
                 {.key = "valid",
                  .type = Type::path,
-                 .help = "a folder to evaluate on",
-                 .metavar = "DIR",
+                 .help = "what to evaluate on",
+                 .metavar = "PATH",
                  .if_unset = "the data's own test part"},
                 {.key = "mean",
-                 .type = Type::number,
-                 .help = "of all pixels, 0 to 1: what is taken off them",
-                 .if_unset = "fashion-mnist's own, else 0"},
+                 .type = Type::numbers,
+                 .help = "of pixels, 0 to 1: what is taken off them, once or by channel",
+                 .if_unset = "fashion-mnist's own, ImageNet's for image files, else 0"},
                 {.key = "std",
-                 .type = Type::number,
+                 .type = Type::numbers,
                  .help = "their deviation: what they are then divided by",
-                 .if_unset = "fashion-mnist's own, else 1",
+                 .if_unset = "fashion-mnist's own, ImageNet's for image files, else 1",
                  .range = kAboveZero},
                 {.key = "model",
                  .type = Type::choice,
@@ -59,6 +60,66 @@ Options data_options(const std::vector<std::string>& models) {
                  .type = Type::integer,
                  .fallback = std::int64_t{0},
                  .help = "classes of the model's head; 0: as many as the data has",
+                 .range = kCount}});
+}
+
+// Spelled as in torchvision's training script where it has a word.
+Options image_options() {
+  return group("image files",
+               {{.key = "train-crop-size",
+                 .type = Type::integer,
+                 .fallback = std::int64_t{224},
+                 .help = "pixels a side of a training image",
+                 .range = kPixels},
+                {.key = "val-crop-size",
+                 .type = Type::integer,
+                 .help = "pixels a side of an image to evaluate on",
+                 .if_unset = "as --train-crop-size",
+                 .range = kPixels},
+                {.key = "val-resize-size",
+                 .type = Type::integer,
+                 .help = "its short side before the middle is cut out",
+                 .if_unset = "--val-crop-size / 0.875",
+                 .range = kPixels},
+                {.key = "interpolation",
+                 .type = Type::choice,
+                 .fallback = "bilinear",
+                 .help = "of every resize",
+                 .choices = words_of(kInterpolations)},
+                {.key = "auto-augment",
+                 .type = Type::choice,
+                 .fallback = "none",
+                 .help = "beside crop and flip; ra: RandAugment",
+                 .choices = words_of(kAutoAugments)},
+                {.key = "ra-magnitude",
+                 .type = Type::integer,
+                 .fallback = std::int64_t{9},
+                 .help = "strength of RandAugment",
+                 .range = {.least = 0, .most = 30}},
+                {.key = "mixup-alpha",
+                 .type = Type::number,
+                 .fallback = 0.0,
+                 .help = "of MixUp; 0: off",
+                 .range = kFromZero},
+                {.key = "cutmix-alpha",
+                 .type = Type::number,
+                 .fallback = 0.0,
+                 .help = "of CutMix; 0: off",
+                 .range = kFromZero},
+                {.key = "exif",
+                 .type = Type::choice,
+                 .fallback = "ignore",
+                 .help = "what an orientation in the file does",
+                 .choices = words_of(kExifs)},
+                {.key = "bad-samples",
+                 .type = Type::choice,
+                 .fallback = "raise",
+                 .help = "an image that cannot be decoded ends the run, is left out, or replaced",
+                 .choices = words_of(kBadSamples)},
+                {.key = "most-bad",
+                 .type = Type::integer,
+                 .fallback = std::int64_t{1000},
+                 .help = "different bad images on a rank; one more ends the run",
                  .range = kCount}});
 }
 
@@ -217,8 +278,8 @@ Options schedule_options() {
 Options machine_options() {
   return group("this machine", {{.key = "workers",
                                  .type = Type::integer,
-                                 .fallback = std::int64_t{1},
                                  .help = "data threads per rank; 0: none",
+                                 .if_unset = "as many as the waits for data ask for",
                                  .range = {.least = 0, .most = 1024}},
                                 {.key = "threads",
                                  .type = Type::integer,
@@ -342,7 +403,7 @@ Options output_options() {
 
 Options all_options(const std::vector<std::string>& models) {
   Options all;
-  for (Options part : {data_options(models), parallel_options(), length_options(),
+  for (Options part : {data_options(models), image_options(), parallel_options(), length_options(),
                        optimizer_options(), schedule_options(), machine_options(), start_options(),
                        checkpoint_options(), output_options()}) {
     for (Option& option : part) all.push_back(std::move(option));
@@ -364,10 +425,11 @@ Schema train_schema(const std::vector<std::string>& models, const std::string& u
 
 Schema eval_schema(const std::vector<std::string>& models, const std::string& usage) {
   static const std::set<std::string> shown{
-      "data",       "data-format", "valid",      "model",       "num-classes",
-      "parallel",   "ranks",       "device-ids", "backend",     "timeout",
-      "batch-size", "workers",     "threads",    "precision",   "channels-last",
-      "weights",    "recipe",      "json",       "print-config"};
+      "data",       "data-format",   "valid",           "model",         "num-classes",
+      "parallel",   "ranks",         "device-ids",      "backend",       "timeout",
+      "batch-size", "workers",       "threads",         "precision",     "channels-last",
+      "weights",    "val-crop-size", "val-resize-size", "interpolation", "bad-samples",
+      "recipe",     "json",          "print-config"};
   Options options = all_options(models);
   for (Option& option : options) option.hidden = !shown.contains(option.key);
   return {usage, std::move(options)};

@@ -33,20 +33,38 @@ void require_data(const Settings& settings) {
   const std::vector<std::string>& names = data_names();
   if (std::find(names.begin(), names.end(), data) != names.end()) return;
   std::error_code error;
-  if (fs::is_directory(data, error)) return;
+  if (fs::exists(data, error)) return;
   const auto near = core::nearest(data, names);
   const bool is_path = data.find('/') != std::string::npos;
   refuse(shown(settings, "data") +
-             (is_path ? ": no such folder" : ": neither a known data set nor a folder"),
+             (is_path ? ": no such file or folder" : ": neither a known data set nor a path"),
          near && !is_path ? "did you mean " + *near + "?"
-                          : "known: " + core::joined(names) + ", or a folder of IDX files");
+                          : "known: " + core::joined(names) +
+                                ", or a folder of class folders, tar shards or IDX files, or an "
+                                "LMDB");
 }
 
-void require_valid_folder(const Settings& settings) {
+void require_valid_path(const Settings& settings) {
   std::error_code error;
-  if (!settings.is_set("valid") || fs::is_directory(settings.text("valid"), error)) return;
-  refuse(shown(settings, "valid") + ": no such folder",
-         "give the folder that holds the images to evaluate on");
+  if (!settings.is_set("valid") || fs::exists(settings.text("valid"), error)) return;
+  refuse(shown(settings, "valid") + ": no such file or folder",
+         "give the path of the images to evaluate on");
+}
+
+void require_channels(const Settings& settings, const char* key) {
+  if (!settings.is_set(key)) return;
+  const std::size_t count = settings.numbers(key).size();
+  if (count != 1 && count != 3)
+    refuse(text(shown(settings, key), ": ", count, " numbers"),
+           "give one, or one for each of red, green and blue");
+}
+
+void require_image_sizes(const Settings& settings, const TrainSettings& out) {
+  if (out.val_resize_size >= out.val_crop_size) return;
+  refuse(text("val-resize-size ", out.val_resize_size, " is below val-crop-size ",
+              out.val_crop_size, ": evaluation would see a black frame"),
+         settings.is_set("val-resize-size") ? "give a larger --val-resize-size, or leave it out"
+                                            : "give a --val-resize-size");
 }
 
 void require_device_ids(const Settings& settings, const TrainSettings& out) {
@@ -114,10 +132,28 @@ void take_data(TrainSettings& out, const Settings& settings) {
   out.data = settings.text("data");
   out.data_format = meaning(kDataFormats, settings.text("data-format"));
   out.valid = text_or_empty(settings, "valid");
-  if (settings.is_set("mean")) out.mean = settings.number("mean");
-  if (settings.is_set("std")) out.std = settings.number("std");
+  if (settings.is_set("mean")) out.mean = settings.numbers("mean");
+  if (settings.is_set("std")) out.std = settings.numbers("std");
   out.model = settings.text("model");
   out.num_classes = as_int(settings, "num-classes");
+}
+
+void take_images(TrainSettings& out, const Settings& settings) {
+  constexpr double kMiddle = 0.875;  // of the short side that evaluation sees: 224 of 256
+  out.train_crop_size = as_int(settings, "train-crop-size");
+  out.val_crop_size =
+      settings.is_set("val-crop-size") ? as_int(settings, "val-crop-size") : out.train_crop_size;
+  out.val_resize_size = settings.is_set("val-resize-size")
+                            ? as_int(settings, "val-resize-size")
+                            : static_cast<int>(out.val_crop_size / kMiddle);
+  out.interpolation = meaning(kInterpolations, settings.text("interpolation"));
+  out.auto_augment = meaning(kAutoAugments, settings.text("auto-augment"));
+  out.ra_magnitude = as_int(settings, "ra-magnitude");
+  out.mixup_alpha = settings.number("mixup-alpha");
+  out.cutmix_alpha = settings.number("cutmix-alpha");
+  out.exif = meaning(kExifs, settings.text("exif"));
+  out.bad_samples = meaning(kBadSamples, settings.text("bad-samples"));
+  out.most_bad = settings.integer("most-bad");
 }
 
 void take_parallel(TrainSettings& out, const Settings& settings) {
@@ -218,7 +254,7 @@ fs::path default_out(const TrainSettings& out) {
 }
 
 void take_machine_and_output(TrainSettings& out, const Settings& settings) {
-  out.workers = as_int(settings, "workers");
+  if (settings.is_set("workers")) out.workers = as_int(settings, "workers");
   out.threads = int_or_zero(settings, "threads");
   out.precision = meaning(kPrecisions, settings.text("precision"));
   if (settings.is_set("channels-last")) out.channels_last = settings.toggle("channels-last");
@@ -242,16 +278,20 @@ void take_machine_and_output(TrainSettings& out, const Settings& settings) {
 
 }  // namespace
 
-TrainSettings train_settings(const Settings& settings) {
+TrainSettings train_settings(const Settings& settings, Purpose purpose) {
   TrainSettings out;
   take_data(out, settings);
+  take_images(out, settings);
   take_parallel(out, settings);
   take_length(out, settings);
   take_optimizer(out, settings);
   take_schedule(out, settings);
   take_machine_and_output(out, settings);
-  require_data(settings);
-  require_valid_folder(settings);
+  if (purpose == Purpose::training || !settings.is_set("valid")) require_data(settings);
+  require_valid_path(settings);
+  require_channels(settings, "mean");
+  require_channels(settings, "std");
+  require_image_sizes(settings, out);
   require_parallel(settings, out);
   require_schedule(settings, out);
   return out;

@@ -15,9 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kRunFiles{RunFiles::kRecipe,      RunFiles::kLog,    RunFiles::kMetrics,
-                               RunFiles::kCheckpoints, RunFiles::kBest,   RunFiles::kStateDict,
-                               RunFiles::kSafetensors, RunFiles::kResult, RunFiles::kFailure};
+constexpr std::array kRunFiles{RunFiles::kRecipe, RunFiles::kClasses,   RunFiles::kBadSamples,
+                               RunFiles::kLog,    RunFiles::kMetrics,   RunFiles::kCheckpoints,
+                               RunFiles::kBest,   RunFiles::kStateDict, RunFiles::kSafetensors,
+                               RunFiles::kResult, RunFiles::kFailure};
 
 /// What a killed run was writing (core::AtomicFile).
 bool is_unfinished(const std::string& name) { return core::matches_pattern(name, ".*.part"); }
@@ -34,8 +35,9 @@ bool failed_before_training(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name != RunFiles::kRecipe && name != RunFiles::kFailure && !is_unfinished(name))
-      return false;
+    const bool is_early = name == RunFiles::kRecipe || name == RunFiles::kClasses ||
+                          name == RunFiles::kFailure || is_unfinished(name);
+    if (!is_early) return false;
   }
   return !error;
 }

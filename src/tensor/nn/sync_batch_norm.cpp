@@ -112,8 +112,8 @@ struct SyncedNorm : torch::autograd::Function<SyncedNorm> {
     if (rows > 0) all = all / rows;
     const at::Tensor mean_dy = all.narrow(0, 0, x.size(1)) / saved[4];
     const at::Tensor slope = all.narrow(0, x.size(1), x.size(1)) * invstd.square() / saved[4];
-    const at::Tensor dx = (dy - per_channel(mean_dy) - centred * per_channel(slope)) *
-                          per_channel(invstd * weight);
+    const at::Tensor dx =
+        (dy - per_channel(mean_dy) - centred * per_channel(slope)) * per_channel(invstd * weight);
     return {dx.to(x.scalar_type()),
             (products * invstd).to(weight.scalar_type()),
             sums.to(weight.scalar_type()),

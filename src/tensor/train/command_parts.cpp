@@ -29,9 +29,9 @@ at::Device home_device(comm::World& world, const settings::TrainSettings& values
 }
 
 data::DataLoaderOptions loader_options(const settings::TrainSettings& values) {
-  return {.batch_size = values.batch_size,
-          .seed = values.seed,
-          .num_workers = static_cast<unsigned>(values.workers)};
+  data::DataLoaderOptions options{.batch_size = values.batch_size, .seed = values.seed};
+  if (values.workers) options.num_workers = static_cast<unsigned>(*values.workers);
+  return options;
 }
 
 data::DataLoader make_loader(std::shared_ptr<const data::Dataset> images, comm::World& world,

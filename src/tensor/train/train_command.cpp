@@ -196,6 +196,17 @@ std::string summary_of(const Json& result) {
                     result["safetensors"].get<std::string>(), '\n');
 }
 
+/// The numbers that the model will know the classes by, for whoever uses its weights. A run that
+/// goes on keeps those that it began with; whether the data still have them, its checkpoint tells.
+void keep_classes(const start::DataSource& source, const fs::path& folder, bool goes_on) {
+  if (source.class_names.empty()) return;
+  const fs::path file = folder / RunFiles::kClasses;
+  if (!goes_on || !fs::exists(file))
+    core::write_atomically(file, core::joined(source.class_names, "\n") + "\n");
+  core::say(core::Level::info, core::text(source.class_names.size(), " classes: ",
+                                          start::class_numbers_text(source.class_names)));
+}
+
 /// Rank 0, the others being done: weights first, so that a result names files that are there.
 void save(const TrainResult& fit, const settings::TrainSettings& values, comm::World& world,
           const torch::nn::Module& model, std::int64_t training_images) {
@@ -238,8 +249,11 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
   if (world.is_main() && !goes_on && !start::is_open(values.out, variables))
     start::open_run_folder(request);
   const start::DataSource source = start::find_training_data(values);
-  const ImageData images = training_data(source);
-  data::DataLoader training = make_loader(images.training, world, loader_options(values), values);
+  if (world.is_main()) keep_classes(source, values.out, goes_on);
+  const ImageData images = training_data(source, values, bad_sample_list(values.out, world.rank()));
+  data::DataLoaderOptions how = loader_options(values);
+  how.batch_transform = batch_transform(values, source.num_classes);
+  data::DataLoader training = make_loader(images.training, world, how, values);
   data::DataLoader validation =
       make_loader(images.validation, world, data::evaluation(loader_options(values)), values);
 

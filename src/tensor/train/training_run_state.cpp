@@ -1,5 +1,6 @@
 // What a run leaves in a checkpoint, and how it goes on from one.
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -67,6 +68,17 @@ feed::Position position_from(const Json& json) {
           .length = json.at("length")};
 }
 
+// A position means the same samples in the same data only. A fingerprint of 0 tells nothing.
+void require_same_data(const Json& facts, const data::Dataset& dataset) {
+  const std::uint64_t then = facts.value("data", std::uint64_t{0});
+  const std::uint64_t now = dataset.fingerprint();
+  if (then == 0 || now == 0 || then == now) return;
+  throw Error(Code::invalid_argument,
+              "go on with the run: the data are not those that it began with: as many samples, but "
+              "other names or labels",
+              "point --data at the data of before, or begin a new run");
+}
+
 Json to_json(const LossRecord::Sum& sum) { return Json::array({sum.loss, sum.rows}); }
 
 LossRecord::Sum sum_from(const Json& json) { return {json.at(0), json.at(1)}; }
@@ -127,6 +139,7 @@ checkpoint::RunState TrainingRun::state() {
                  {"seconds", result_.seconds},
                  {"evaluation", to_json(result_.evaluation)},
                  {"position", to_json(loader_.state())},
+                 {"data", loader_.dataset().fingerprint()},
                  {"optimizer", optimizer.groups},
                  {"evaluations_since_best", best_.evaluations_since()},
                  {"about", options_.checkpoints->about}};
@@ -196,6 +209,7 @@ void TrainingRun::take_over_facts(const Json& facts) {
   if (state_.scaler && facts.contains("scaler")) state_.scaler->load(scaler_from(facts["scaler"]));
   const feed::Position position = position_from(facts.at("position"));
   loader_.load_state(position);
+  require_same_data(facts, loader_.dataset());
   first_epoch_ = position.epoch;
   std::optional<double> best;
   if (facts.contains("best")) best = facts["best"].get<double>();

@@ -96,8 +96,8 @@ TEST(SyncBatchNorm, B014AnEmptyRankTakesPartAndNothingBecomesNaN) {
     comm::run_local_ranks(2, [&](comm::World& world) {
       nn::BatchNorm2d norm(nn::BatchNorm2dOptions{.num_features = 1, .momentum = 1});
       norm->group = &world.group();
-      const at::Tensor x = world.rank() == 0 ? at::empty({0, 1, 1, 1})
-                                             : at::tensor({4.0F, 8.0F}).view({2, 1, 1, 1});
+      const at::Tensor x =
+          world.rank() == 0 ? at::empty({0, 1, 1, 1}) : at::tensor({4.0F, 8.0F}).view({2, 1, 1, 1});
       at::Tensor input = x.clone().set_requires_grad(input_gradient);
       const at::Tensor y = norm->forward(input);
       (y * at::arange(y.size(0)).view({-1, 1, 1, 1})).sum().backward();

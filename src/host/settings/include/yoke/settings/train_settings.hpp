@@ -12,7 +12,11 @@
 
 namespace yoke::settings {
 
-enum class DataFormat { detect, idx };
+enum class DataFormat { detect, idx, images };
+enum class Interpolation { bilinear, bicubic, nearest };
+enum class AutoAugment { none, ra };
+enum class Exif { ignore, apply };
+enum class BadSamples { raise, skip, substitute };
 enum class Parallel { ddp, dp, none };
 enum class Backend { detect, shm, gloo, nccl };
 enum class Optimizer { sgd, adamw };
@@ -33,13 +37,25 @@ struct StepRange {
 /// All settings of a training run, checked. Names are those of the flags; docs/settings.md lists
 /// them.
 struct TrainSettings {
-  std::string data;  ///< fashion-mnist, synthetic, or a folder
+  std::string data;  ///< fashion-mnist, synthetic, or a path
   DataFormat data_format = DataFormat::detect;
-  std::string valid;           ///< empty: the set's own test part
-  std::optional<double> mean;  ///< of the pixels as fractions; nothing: the data's own
-  std::optional<double> std;
+  std::string valid;         ///< empty: the set's own test part
+  std::vector<double> mean;  ///< of the pixels as fractions, one or by channel; none: the data's
+  std::vector<double> std;   ///< the same
   std::string model;
   int num_classes = 0;  ///< 0: as in the data
+
+  int train_crop_size = 0;  ///< pixels a side
+  int val_crop_size = 0;
+  int val_resize_size = 0;  ///< of the short side
+  Interpolation interpolation = Interpolation::bilinear;
+  AutoAugment auto_augment = AutoAugment::none;
+  int ra_magnitude = 0;
+  double mixup_alpha = 0;   ///< 0: off
+  double cutmix_alpha = 0;  ///< 0: off
+  Exif exif = Exif::ignore;
+  BadSamples bad_samples = BadSamples::raise;
+  std::int64_t most_bad = 0;  ///< different images on a rank
 
   Parallel parallel = Parallel::ddp;
   int ranks = 0;  ///< 0: one per GPU, else 1
@@ -69,8 +85,8 @@ struct TrainSettings {
   int step_size = 0;  ///< epochs; schedule step
   double gamma = 0;
 
-  int workers = 0;
-  int threads = 0;  ///< 0: cores / ranks
+  std::optional<int> workers;  ///< nothing: as many as needed
+  int threads = 0;             ///< 0: cores / ranks
   Precision precision = Precision::fp32;
   std::optional<bool> channels_last;  ///< nothing: on a card
   bool sync_bn = false;
@@ -111,12 +127,15 @@ struct TrainSettings {
 [[nodiscard]] Schema eval_schema(const std::vector<std::string>& models = builtin_models(),
                                  const std::string& usage = "yoke eval --weights FILE|RUN [flags]");
 
-/// The values of train_schema(), and what no single option can check.
+enum class Purpose { training, evaluation };
+
+/// The values of train_schema(), and what no single option can check. Evaluation on --valid does
+/// not need --data, which a run's recipe names and may have lain on another machine.
 /// Errors: invalid_argument, with the origin of the value: a data name that is neither known nor a
-/// folder, a
-///   combination that cannot be (Nesterov without momentum, two warm-ups, --parallel dp over
-///   several ranks, ...).
-[[nodiscard]] TrainSettings train_settings(const Settings& settings);
+///   path, a combination that cannot be (Nesterov without momentum, two warm-ups, --parallel dp
+///   over several ranks, ...).
+[[nodiscard]] TrainSettings train_settings(const Settings& settings,
+                                           Purpose purpose = Purpose::training);
 
 /// resolve() for `yoke train`: where --resume names a run folder, the recipe in it stands below all
 /// but the site file, and `out` is that folder.

@@ -12,6 +12,8 @@ namespace yoke::start {
 /// events.out.tfevents.*, TensorBoard's.
 struct RunFiles {
   static constexpr const char* kRecipe = "recipe.toml";
+  static constexpr const char* kClasses = "classes.txt";
+  static constexpr const char* kBadSamples = "bad_samples.jsonl";
   static constexpr const char* kLog = "log.jsonl";
   static constexpr const char* kMetrics = "metrics.csv";
   static constexpr const char* kCheckpoints = "checkpoints";  // a folder
