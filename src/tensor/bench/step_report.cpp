@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -78,9 +79,14 @@ Work work_of_step(const StepBenchOptions& options, comm::World& world) {
   const kernels::Traffic after = kernels::traffic();
   static const std::set<std::string> products{"aten::mm", "aten::addmm", "aten::bmm"};
   Work work;
+  std::map<std::uint64_t, std::uint64_t> counted_until;  // by thread: autocast calls them twice
   for (const profile::Event& event : recorder.events()) {
-    if (event.name == "aten::conv2d") work.flops += 3.0 * static_cast<double>(event.flops);
-    if (products.contains(event.name)) work.flops += static_cast<double>(event.flops);
+    const bool convolution = event.name == "aten::conv2d";
+    if (!convolution && !products.contains(event.name)) continue;
+    std::uint64_t& until = counted_until[event.stream];
+    if (event.flops == 0 || event.start_ns < until) continue;
+    until = event.end_ns;
+    work.flops += (convolution ? 3.0 : 1.0) * static_cast<double>(event.flops);
   }
   work.norm_bytes = static_cast<double>(after.norm - before.norm);
   work.pooling_bytes = static_cast<double>(after.pooling - before.pooling);

@@ -55,8 +55,7 @@ __device__ __forceinline__ void store_best(const MaxPoolArgs& a, unsigned i, con
   *reinterpret_cast<Bytes*>(a.winner + static_cast<long long>(i) * kVector) = best.place;
 }
 
-/// kKernel: known at compile time, so that all of a window's loads are in flight at once; 0: read
-/// from `a`.
+/// kKernel: known at compile time; 0: read from `a`.
 template <int kKernel>
 __device__ __forceinline__ void forward(const MaxPoolArgs& a) {
   const unsigned vectors = static_cast<unsigned>(a.channels / kVector);
@@ -77,21 +76,10 @@ __device__ __forceinline__ void forward(const MaxPoolArgs& a) {
       return load(in + ((at.image * a.height + top + kh) * a.width + left + kw) * a.channels);
     };
     Best best;
-    if constexpr (kKernel != 0) {
-      Pack packs[kKernel * kKernel];
-#pragma unroll
-      for (int k = 0; k < kKernel * kKernel; ++k) {
-        if (inside(k / kKernel, k % kKernel)) packs[k] = fetch(k / kKernel, k % kKernel);
-      }
-#pragma unroll
-      for (int k = 0; k < kKernel * kKernel; ++k) {
-        if (inside(k / kKernel, k % kKernel)) best.meet(packs[k], k);
-      }
-    } else {
-      for (int kh = 0; kh < a.kernel; ++kh) {
-        for (int kw = 0; kw < a.kernel; ++kw) {
-          if (inside(kh, kw)) best.meet(fetch(kh, kw), kh * a.kernel + kw);
-        }
+    const int kernel = kKernel != 0 ? kKernel : a.kernel;
+    for (int kh = 0; kh < kernel; ++kh) {
+      for (int kw = 0; kw < kernel; ++kw) {
+        if (inside(kh, kw)) best.meet(fetch(kh, kw), kh * kernel + kw);
       }
     }
     store_best(a, i, best);

@@ -45,7 +45,7 @@ at::Tensor stem_convolution(const at::Tensor& x, const at::Tensor& weight) {
                                                    .padding = kPadding,
                                                    .out_height = outputs(x.size(2)) + 3,
                                                    .out_width = outputs(x.size(3)) + 3});
-  return at::conv2d(folded, folded_weight(weight));
+  return at::conv2d(folded, folded_weight(weight), {}, {1, 1}, {0, 0});
 }
 
 }  // namespace yoke::nn
