@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -49,6 +50,12 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != guardian) ::_exit(127);
   if (program.kept_descriptor >= 0) ::fcntl(program.kept_descriptor, F_SETFD, 0);
+  if (!program.cores.empty()) {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    for (const int core : program.cores) CPU_SET(static_cast<std::size_t>(core), &cores);
+    ::sched_setaffinity(0, sizeof cores, &cores);
+  }
   if (program.out >= 0) ::dup2(program.out, STDOUT_FILENO);
   if (program.err >= 0) ::dup2(program.err, STDERR_FILENO);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
@@ -84,6 +91,8 @@ class Watch {
         break;
       }
     }
+    for (std::size_t i = 0; i < left_.size() && stuck > 0; ++i)
+      report({.kind = Event::Kind::stuck, .status = left_[i].pid});
     report({.kind = Event::Kind::all_gone, .count = stuck, .swept = swept_});
     if (!launcher_.is_open()) options_.when_abandoned();
   }
@@ -120,6 +129,7 @@ class Watch {
       }
       if (reason == 0) {
         pids_.push_back({pid, rank});
+        report({.kind = Event::Kind::started, .rank = rank, .status = pid});
       } else {
         ::waitpid(pid, nullptr, 0);
       }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "descriptor.hpp"
+#include "yoke/launch/descriptor.hpp"
 
 namespace yoke::launch {
 
