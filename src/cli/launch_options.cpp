@@ -366,6 +366,14 @@ bool is_true(const std::string& value) {
   return value == "1" || value == "True" || value == "true" || value == "yes";
 }
 
+/// What each machine of --hosts is told in its own way.
+bool says_which_machine(const std::string& name) {
+  constexpr std::array kNames{"--hosts",       "--hostfile",  "--include",
+                              "--ssh",         "--node-rank", "--rdzv-endpoint",
+                              "--secret-file", "--nnodes",    "--local-addr"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
 bool ends_with_py(const std::string& program) { return program.ends_with(".py"); }
 
 bool is_python(const std::string& program) {
@@ -387,7 +395,6 @@ class Reader {
       option(word);
       if (request_.help) return request_;
     }
-    request_.own_words.assign(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(at_));
     take_program();
     return request_;
   }
@@ -414,13 +421,19 @@ class Reader {
         std::find_if(kValueOptions.begin(), kValueOptions.end(),
                      [&](const ValueOption& candidate) { return name == candidate.name; });
     if (known == kValueOptions.end()) unknown_option(word);
-    if (equals != std::string::npos) return known->set(request_, name, word.substr(equals + 1));
-    if (at_ == words_.size()) refuse(text(name, " needs a value"), "see yoke launch --help");
-    known->set(request_, name, words_[at_++]);
+    if (equals == std::string::npos && at_ == words_.size())
+      refuse(text(name, " needs a value"), "see yoke launch --help");
+    const std::string value = equals != std::string::npos ? word.substr(equals + 1) : words_[at_++];
+    known->set(request_, name, value);
+    if (!says_which_machine(name))
+      request_.own_words.insert(request_.own_words.end(), {name, value});
   }
 
   bool flag(const std::string& name) {
-    if (name == "--prefix") return request_.options.output.prefix = true;
+    if (name == "--prefix") {
+      request_.own_words.push_back(name);
+      return request_.options.output.prefix = true;
+    }
     if (name == "--no-python") return no_python_ = true;
     if (name == "--module" || name == "-m") return module_ = true;
     if (name == "--help" || name == "-h") return request_.help = true;

@@ -24,7 +24,7 @@ struct LaunchRequest {
   std::string ranks;                     // as given: a number, gpu, cpu, auto; empty if it was not
   std::string ranks_option = "--nproc-per-node";  // the name under which it was given
   std::string bind = "none";                      // none, numa, cores
-  std::vector<std::string> own_words;             // before the program
+  std::vector<std::string> own_words;             // options that hold on every machine of --hosts
   bool standalone = false;
   bool says_nodes = false;  // --nnodes or PET_NNODES was given
   bool cpus_only = false;   // --cpu: no GPU is asked for in a job file

@@ -124,6 +124,16 @@ TEST(LaunchOptions, OutputIsChosenAsByTorchrun) {
   EXPECT_THAT(*request.options.output.show, ElementsAre(0, 8, 9));
 }
 
+TEST(LaunchOptions, MachinesOfAListAreToldTheOptionsThatHoldForAll) {
+  const LaunchRequest request =
+      parse_launch({"--hosts", "a,b", "--ssh=rsh", "--grace", "3", "--prefix", "--rdzv-endpoint",
+                    "a:1", "train.py", "--grace", "9"});
+
+  EXPECT_THAT(request.own_words, ElementsAre("--grace", "3", "--prefix"));
+  EXPECT_EQ(request.hosts.list, "a,b");
+  EXPECT_EQ(request.hosts.shell, "rsh");
+}
+
 TEST(LaunchOptions, HangsAreWatchedForUnlessSwitchedOff) {
   EXPECT_EQ(parse_launch({"x"}).options.hang->limit, 20s);
   EXPECT_EQ(parse_launch({"--hang-timeout", "5", "x"}).options.hang->limit, 5s);

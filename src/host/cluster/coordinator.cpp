@@ -46,7 +46,14 @@ Json Coordinator::hear(const Json& message, Time now) {
   Node& node = known != nullptr ? *known : enter(message, now);
   update(node, message, now);
   pass_time(now);
-  return answer(*find(message.value("agent", "")));
+  Node* const still = find(message.value("agent", ""));
+  if (still != nullptr) return answer(*still);
+  // It was lost, and the others have gone on without it: it may come anew.
+  return Json{{"phase", "gather"},
+              {"agent", message.value("agent", "")},
+              {"count", message.value("count", std::uint64_t{0})},
+              {"round", round_},
+              {"why", ""}};
 }
 
 std::optional<Json> Coordinator::refusal(const Json& message, const Node* known) {

@@ -108,16 +108,20 @@ std::optional<Json> NodeLink::ask(const std::string& state, int round,
   call_.reset();
   Json out = message(state, round);
   if (outcome != nullptr) out["outcome"] = outcome_to_json(*outcome);
+  out["signals"] = to_tell_;
   const std::string body = core::json_line(out);
   HttpCall call(endpoint_, kPath, header_for(body), body, kCallLimit);
   call.wait();
-  return result_of(call);
+  std::optional<Json> answer = result_of(call);
+  if (answer) to_tell_.clear();
+  return answer;
 }
 
 void NodeLink::begin_round(int round) {
   round_ = round;
   failed_ = told_failure_ = stop_ = false;
   to_tell_.clear();
+  told_ = 0;
   last_heard_ = Clock::now();
 }
 
@@ -148,13 +152,16 @@ launch::Companion::Word NodeLink::talk(const News& news) {
     }
     call_.reset();
     if (answer) {
+      to_tell_.erase(to_tell_.begin(), to_tell_.begin() + told_);
       stop_ = stop_ || answer->value("phase", "") != "run" || answer->value("round", 0) != round_;
     }
   }
   const bool news_waits = !to_tell_.empty() || failed_ != told_failure_;
   if (!call_ && (news_waits || Clock::now() - last_call_ >= kInterval)) {
     Json out = message("running", round_);
-    out["signals"] = std::exchange(to_tell_, {});
+    // Kept until the answer is here: the ranks may end, and the call with them, before that.
+    out["signals"] = to_tell_;
+    told_ = static_cast<std::ptrdiff_t>(to_tell_.size());
     told_failure_ = failed_;
     begin_call(core::json_line(out));
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -68,7 +69,8 @@ class NodeLink final : public launch::Companion {
   std::size_t signals_seen_ = 0;
   bool failed_ = false;
   bool told_failure_ = false;
-  std::vector<int> to_tell_{};  // signals of this machine
+  std::vector<int> to_tell_{};  // signals of this machine of which the coordinator may not know
+  std::ptrdiff_t told_ = 0;     // of them, those in the call under way
   std::vector<int> to_pass_{};  // signals of the others
   bool stop_ = false;
   std::optional<HttpCall> call_{};

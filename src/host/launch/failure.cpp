@@ -75,6 +75,7 @@ std::string essence(std::string_view message) {
 
 std::string ending(const Failure& failure) {
   if (failure.signal != 0) return text("killed by ", core::signal_name(failure.signal));
+  if (failure.exit_code == 0) return "stood still";  // and was ended for it
   return text("exited with code ", failure.exit_code);
 }
 

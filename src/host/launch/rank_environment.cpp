@@ -45,8 +45,9 @@ core::EnvironmentMap rank_environment(core::EnvironmentMap base, const core::Env
   if (job.global(rank) == 0 && job.store_descriptor >= 0)
     set.emplace("YOKE_STORE_FD", std::to_string(job.store_descriptor));
   // Of an outer launcher: the first would send rank 0 to a store that nobody hosts, the second to a
-  // file that is not ours.
-  for (const char* stale : {"TORCHELASTIC_USE_AGENT_STORE", "YOKE_STORE_FD", "NODE_RANK"})
+  // file that is not ours. The secret is the launchers' alone.
+  for (const char* stale :
+       {"TORCHELASTIC_USE_AGENT_STORE", "YOKE_STORE_FD", "NODE_RANK", "YOKE_SECRET", "YOKE_SLOTS"})
     base.erase(stale);
   base.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (job.python) {

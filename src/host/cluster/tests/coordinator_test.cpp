@@ -267,7 +267,9 @@ TEST_F(Machines, AnElasticJobGoesOnWithFewerAndGrowsAgain) {
   say("b", "waiting");
   say("a", "running", 1);
   say("b", "running", 1);
-  now_ += 16s;
+  now_ += 10s;
+  say("a", "running", 1);
+  now_ += 6s;
   say("a", "running", 1);  // b is lost
   say("a", "ended", 1, ended({}));
   EXPECT_EQ(say("a", "waiting")["phase"], "gather");
@@ -284,6 +286,19 @@ TEST_F(Machines, AnElasticJobGoesOnWithFewerAndGrowsAgain) {
   say("a", "ended", 2, ended({}));
   say("a", "waiting");
   EXPECT_EQ(say("c", "waiting")["plan"]["world_size"], 4);
+}
+
+TEST_F(Machines, ALostMachineThatSpeaksAgainMayComeAnew) {
+  begin({.fewest = 1, .most = 2, .restart = {.limit = 3}, .lost_after = 15s});
+  say("a", "waiting");
+  say("b", "waiting");
+  now_ += 10s;
+  say("a", "running", 1);
+  now_ += 6s;
+  say("a", "running", 1);
+  say("a", "ended", 1, ended({}));  // all go on without b, whose name is forgotten
+
+  EXPECT_EQ(say("b", "running", 1)["phase"], "gather");
 }
 
 TEST_F(Machines, NoProgressOfAllIsFour) {
