@@ -31,6 +31,7 @@ inline constexpr Words<Schedule, 4> kSchedules{{{"constant", Schedule::constant}
                                                 {"cosine", Schedule::cosine},
                                                 {"step", Schedule::step},
                                                 {"linear", Schedule::linear}}};
+inline constexpr Words<Force, 2> kForces{{{"nothing", Force::nothing}, {"recipe", Force::recipe}}};
 inline constexpr Words<Precision, 1> kPrecisions{{{"fp32", Precision::fp32}}};
 
 template <class E, std::size_t count>

@@ -249,6 +249,42 @@ Options start_options() {
                                .metavar = "PATTERN"}});
 }
 
+Options checkpoint_options() {
+  return group(
+      "checkpoints",
+      {{.key = "checkpoint-every",
+        .type = Type::integer,
+        .fallback = std::int64_t{0},
+        .help = "optimizer steps between checkpoints; 0: each epoch; -1: only when told to stop",
+        .range = {.least = -1, .most = 1e9}},
+       {.key = "keep-checkpoints",
+        .type = Type::integer,
+        .fallback = std::int64_t{3},
+        .help = "how many of the newest are kept; 0: all",
+        .range = kCount},
+       {.key = "keep-every",
+        .type = Type::integer,
+        .fallback = std::int64_t{0},
+        .help = "keep those of steps that this divides for ever; 0: none",
+        .range = kFromZero},
+       {.key = "stop-signals",
+        .type = Type::texts,
+        .fallback = std::vector<std::string>{"TERM", "INT", "USR1"},
+        .help = "at which a run saves itself and ends",
+        .metavar = "NAME"},
+       {.key = "resume",
+        .type = Type::path,
+        .help = "go on with this run from its last checkpoint",
+        .metavar = "RUN",
+        .per_call = true},
+       {.key = "force",
+        .type = Type::choice,
+        .fallback = "nothing",
+        .help = "with --resume: take settings that differ from the run's",
+        .choices = words_of(kForces),
+        .per_call = true}});
+}
+
 Options output_options() {
   return group("recipe and output", {{.key = "recipe",
                                       .type = Type::path,
@@ -284,9 +320,9 @@ Options output_options() {
 
 Options all_options(const std::vector<std::string>& models) {
   Options all;
-  for (Options part :
-       {data_options(models), parallel_options(), length_options(), optimizer_options(),
-        schedule_options(), machine_options(), start_options(), output_options()}) {
+  for (Options part : {data_options(models), parallel_options(), length_options(),
+                       optimizer_options(), schedule_options(), machine_options(), start_options(),
+                       checkpoint_options(), output_options()}) {
     for (Option& option : part) all.push_back(std::move(option));
   }
   return all;

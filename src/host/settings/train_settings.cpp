@@ -165,6 +165,38 @@ void take_schedule(TrainSettings& out, const Settings& settings) {
   out.gamma = settings.number("gamma");
 }
 
+/// What may differ when a run goes on: nothing that its weights depend on.
+bool may_differ(const std::string& key) {
+  static const std::set<std::string> keys{"parallel",         "ranks",      "device-ids",
+                                          "backend",          "timeout",    "workers",
+                                          "threads",          "log-every",  "checkpoint-every",
+                                          "keep-checkpoints", "keep-every", "stop-signals"};
+  return keys.contains(key);
+}
+
+/// Equal, or two spellings of one path.
+bool same(const Value& a, const Value& b) {
+  if (a == b) return true;
+  const auto* one = std::get_if<std::string>(&a);
+  const auto* other = std::get_if<std::string>(&b);
+  std::error_code error;
+  return one != nullptr && other != nullptr && fs::equivalent(*one, *other, error);
+}
+
+/// The settings in which `now` is not what the run's recipe says, one a line.
+std::vector<std::string> differences(const Settings& now, const Settings& recipe) {
+  std::vector<std::string> lines;
+  for (const Option& option : now.schema().options()) {
+    const std::string& key = option.key;
+    if (option.per_call || may_differ(key)) continue;
+    if (same(now.setting(key).value, recipe.setting(key).value)) continue;
+    const std::string before =
+        recipe.is_set(key) ? toml_text(recipe.setting(key).value) : std::string("not set");
+    lines.push_back(text(shown(now, key), ", was ", before));
+  }
+  return lines;
+}
+
 /// runs/<data>-<model>; of a folder its last name.
 fs::path default_out(const TrainSettings& out) {
   const fs::path data = (fs::path(out.data) / "").lexically_normal().parent_path().filename();
@@ -179,6 +211,11 @@ void take_machine_and_output(TrainSettings& out, const Settings& settings) {
   out.channels_last = settings.toggle("channels-last");
   out.weights = text_or_empty(settings, "weights");
   out.freeze = settings.texts("freeze");
+  out.checkpoint_every = settings.integer("checkpoint-every");
+  out.keep_checkpoints = settings.integer("keep-checkpoints");
+  out.keep_every = settings.integer("keep-every");
+  out.stop_signals = settings.texts("stop-signals");
+  out.resume = settings.is_set("resume");
   out.out = settings.is_set("out") ? fs::path(settings.text("out")) : default_out(out);
   out.overwrite = settings.toggle("overwrite");
   out.print_config = settings.toggle("print-config");
@@ -201,6 +238,41 @@ TrainSettings train_settings(const Settings& settings) {
   require_parallel(settings, out);
   require_schedule(settings, out);
   return out;
+}
+
+Settings resolve_train(const Schema& schema, Sources sources) {
+  const Settings first = resolve(schema, sources);
+  if (first.wants_help()) return first;
+  if (!first.is_set("resume")) {
+    if (first.text("force") != "nothing")
+      refuse(shown(first, "force") + ": there is no run to go on with", "add --resume RUN");
+    return first;
+  }
+  if (first.toggle("overwrite"))
+    refuse("--resume and --overwrite: one goes on with a run, the other removes it",
+           "leave one of the two out");
+  const fs::path run = first.text("resume");
+  const fs::path recipe = run / "recipe.toml";
+  std::error_code error;
+  if (!fs::exists(recipe, error)) {
+    refuse(text(shown(first, "resume"), ": no recipe.toml in it"),
+           "give the folder of a run of yoke train");
+  }
+  Settings before = resolve(schema, {.site_file = {}, .base_recipe = recipe});
+  sources.base_recipe = recipe;
+  Settings now = resolve(schema, std::move(sources));
+  const Setting& out = first.setting("out");
+  if (out.origin.source != Source::fallback && !same(out.value, run.string()))
+    refuse(text(shown(first, "out"), ": a run goes on in its own folder, ", run.string()),
+           "leave --out away");
+  now.settle("out", run.string());
+  before.settle("out", run.string());
+  const std::vector<std::string> lines = differences(now, before);
+  if (!lines.empty() && now.text("force") != "recipe") {
+    refuse(text("going on with ", run.string(), ": ", core::joined(lines, "; ")),
+           "leave that out, or add --force recipe to go on with the new settings");
+  }
+  return now;
 }
 
 Settings resolve_eval(const Schema& schema, Sources sources) {

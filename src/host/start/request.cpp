@@ -59,7 +59,7 @@ Request answered(settings::Settings settings) {
 
 Request train_request(const std::vector<std::string>& words, const core::EnvironmentMap& variables,
                       const settings::Schema& schema) {
-  return answered(settings::resolve(schema, {.arguments = words, .variables = variables}));
+  return answered(settings::resolve_train(schema, {.arguments = words, .variables = variables}));
 }
 
 Request eval_request(const std::vector<std::string>& words, const core::EnvironmentMap& variables,

@@ -15,9 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kRunFiles{RunFiles::kRecipe, RunFiles::kLog,       RunFiles::kMetrics,
-                               RunFiles::kBest,   RunFiles::kStateDict, RunFiles::kSafetensors,
-                               RunFiles::kResult, RunFiles::kFailure};
+constexpr std::array kRunFiles{RunFiles::kRecipe,      RunFiles::kLog,    RunFiles::kMetrics,
+                               RunFiles::kCheckpoints, RunFiles::kBest,   RunFiles::kStateDict,
+                               RunFiles::kSafetensors, RunFiles::kResult, RunFiles::kFailure};
 
 /// What a killed run was writing (core::AtomicFile).
 bool is_unfinished(const std::string& name) { return core::matches_pattern(name, ".*.part"); }
@@ -44,26 +44,45 @@ void remove_earlier_run(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (!is_run_file(entry.path().filename().string())) continue;
     std::error_code error;
-    fs::remove(entry.path(), error);
+    fs::remove_all(entry.path(), error);
     if (error)
       throw Error(Code::io, core::text("remove ", entry.path().string(),
                                        " of an earlier run: ", error.message()));
   }
 }
 
+void write_recipe(const Request& request) {
+  core::write_atomically(request.values.out / RunFiles::kRecipe,
+                         settings::resolved_toml(request.settings));
+}
+
+void reopen(const Request& request) {
+  const fs::path& folder = request.values.out;
+  core::make_writable_folder(folder);
+  std::error_code ignored;  // where it cannot go, the next one is written over it
+  fs::remove(folder / RunFiles::kFailure, ignored);
+  if (request.settings.text("force") == "recipe") write_recipe(request);
+}
+
 }  // namespace
 
 void open_run_folder(const Request& request) {
   const fs::path& folder = request.values.out;
+  if (request.values.resume) return reopen(request);
   if (!failed_before_training(folder)) settings::require_fresh_folder(request.values);
   core::make_writable_folder(folder);
   remove_earlier_run(folder);
-  core::write_atomically(folder / RunFiles::kRecipe, settings::resolved_toml(request.settings));
+  write_recipe(request);
 }
 
 void tell_ranks(const Request& request, launch::LaunchOptions& options) {
   options.extra[kRunFolderVariable] = fs::absolute(request.values.out).string();
   options.failure_file = request.values.out / RunFiles::kFailure;
+}
+
+bool goes_on(const settings::TrainSettings& settings, const core::EnvironmentMap& variables) {
+  const std::string restarts = core::value_or(variables, "TORCHELASTIC_RESTART_COUNT");
+  return settings.resume || (!restarts.empty() && restarts != "0");
 }
 
 bool is_open(const fs::path& folder, const core::EnvironmentMap& variables) {

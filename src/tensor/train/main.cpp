@@ -29,7 +29,7 @@ struct Command {
   std::function<Request(const std::vector<std::string>& words, const EnvironmentMap& variables)>
       read;
   std::function<void(const Request& request, launch::LaunchOptions& options)> prepare;
-  std::function<void(comm::World& world, const Request& request, const EnvironmentMap& variables)>
+  std::function<int(comm::World& world, const Request& request, const EnvironmentMap& variables)>
       on_rank;
 };
 
@@ -82,8 +82,7 @@ int run_command(int argc, char** argv, const Command& command) {
         return *exit_code;
     }
     const auto on_rank = [&](comm::World& world) {
-      command.on_rank(world, request, variables);
-      return 0;
+      return command.on_rank(world, request, variables);
     };
     return run_rank(on_rank, variables);
   } catch (const std::exception& error) {
@@ -115,7 +114,7 @@ int main(int argc, char** argv, const ModelSet& models) {
            },
        .on_rank =
            [&](comm::World& world, const Request& request, const EnvironmentMap& variables) {
-             train_on_rank(world, request, models, variables);
+             return train_on_rank(world, request, models, variables);
            }});
 }
 
@@ -127,8 +126,11 @@ int eval_main(int argc, char** argv, const ModelSet& models) {
                    const auto& variables) { return start::eval_request(words, variables, schema); },
        .prepare = [](const Request& request,
                      launch::LaunchOptions&) { (void)start::find_evaluation_data(request.values); },
-       .on_rank = [&](comm::World& world, const Request& request,
-                      const EnvironmentMap&) { evaluate_on_rank(world, request, models); }});
+       .on_rank =
+           [&](comm::World& world, const Request& request, const EnvironmentMap&) {
+             evaluate_on_rank(world, request, models);
+             return 0;
+           }});
 }
 
 }  // namespace yoke::train

@@ -35,13 +35,14 @@ double seconds_since(StepClock::Time::time_point start) {
 }  // namespace
 
 StepLoop::StepLoop(TrainerState& state, data::DataLoader& loader, optim::Optimizer& optimizer,
-                   optim::ExponentialMovingAverage* ema, TrainResult& result)
+                   optim::ExponentialMovingAverage* ema, TrainResult& result, AfterStep after_step)
     : state_(state),
       options_(state.options),
       loader_(loader),
       optimizer_(optimizer),
       ema_(ema),
       result_(result),
+      after_step_(std::move(after_step)),
       losses_(state.world.rank()),
       epoch_steps_(windows(loader.steps(), options_.accumulate)) {}
 
@@ -49,17 +50,29 @@ StepLoop::Epoch StepLoop::train_epoch(std::int64_t epoch) {
   data::DataLoader::Epoch batches = loader_.epoch(epoch);
   epoch_ = epoch;
   ++result_.epochs;
-  const auto start = interval_start_ = StepClock::Time::now();
+  epoch_start_ = interval_start_ = StepClock::Time::now();
   const std::int64_t micro_batches = batches.steps();
+  const std::int64_t before = epoch_steps_ - windows(micro_batches, options_.accumulate);
   for (std::int64_t done = 0; done < micro_batches && !state_.reached_max_steps(result_.steps);
        done += options_.accumulate) {
     step(batches, std::min(options_.accumulate, micro_batches - done));
-    report_step(done / options_.accumulate + 1);
+    report_step(before + done / options_.accumulate + 1);
+    if (after_step_(done + options_.accumulate >= micro_batches)) break;
   }
   losses_.settle();  // on a card this waits for the epoch's last step
-  const double seconds = seconds_since(start);
+  const double seconds = seconds_since(epoch_start_) + std::exchange(seconds_before_, 0.0);
   result_.seconds += seconds;
   return {losses_.take_epoch(), seconds};
+}
+
+StepLoop::Progress StepLoop::progress() {
+  losses_.settle();
+  return {epoch_, seconds_since(epoch_start_) + seconds_before_, losses_.sums()};
+}
+
+void StepLoop::restore(const Progress& progress) {
+  seconds_before_ = progress.seconds;
+  losses_.restore(progress.losses);
 }
 
 void StepLoop::step(data::DataLoader::Epoch& batches, std::int64_t micro_batches) {
@@ -79,7 +92,8 @@ void StepLoop::step(data::DataLoader::Epoch& batches, std::int64_t micro_batches
   optimizer_.step();
   if (ema_ != nullptr) ema_->update();
   clock_.end(StepPhase::optimizer);
-  if (++result_.steps == 1) first_step_done();
+  ++result_.steps;
+  if (!std::exchange(any_step_done_, true)) first_step_done();
 }
 
 void StepLoop::micro_batch(const data::Batch& batch) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "loss_record.hpp"
 #include "trainer_state.hpp"
@@ -47,12 +48,29 @@ class StepLoop {
     double seconds = 0;
   };
 
-  StepLoop(TrainerState& state, data::DataLoader& loader, optim::Optimizer& optimizer,
-           optim::ExponentialMovingAverage* ema, TrainResult& result);
+  // Called after each optimizer step of an epoch, with whether it was the epoch's last. True: the
+  // epoch ends here, on all ranks.
+  using AfterStep = std::function<bool(bool last_of_epoch)>;
 
+  StepLoop(TrainerState& state, data::DataLoader& loader, optim::Optimizer& optimizer,
+           optim::ExponentialMovingAverage* ema, TrainResult& result, AfterStep after_step);
+
+  // All of the epoch, or what the loader has left of it.
   [[nodiscard]] Epoch train_epoch(std::int64_t epoch);
 
   [[nodiscard]] std::int64_t steps_per_epoch() const noexcept { return epoch_steps_; }
+
+  [[nodiscard]] std::int64_t epoch() const noexcept { return epoch_; }  // the one under way
+
+  // Where this rank stands within an epoch.
+  struct Progress {
+    std::int64_t epoch = 0;
+    double seconds = 0;  // spent in the epoch
+    LossRecord::Sums losses;
+  };
+  [[nodiscard]] Progress progress();
+  // The next train_epoch() goes on from there.
+  void restore(const Progress& progress);
 
  private:
   void step(data::DataLoader::Epoch& batches, std::int64_t micro_batches);
@@ -67,11 +85,15 @@ class StepLoop {
   optim::Optimizer& optimizer_;
   optim::ExponentialMovingAverage* ema_;  // null: none
   TrainResult& result_;
+  AfterStep after_step_;
 
   LossRecord losses_;
   StepClock clock_;
   std::int64_t epoch_steps_;
   std::int64_t epoch_ = 0;
+  StepClock::Time::time_point epoch_start_;
+  double seconds_before_ = 0;  // of this epoch, in an earlier process
+  bool any_step_done_ = false;
   std::int64_t step_rows_ = 0;
   std::uint64_t step_hash_ = 0;
   StepClock::Time::time_point interval_start_;

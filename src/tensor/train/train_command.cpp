@@ -23,10 +23,12 @@
 #include "yoke/core/text.hpp"
 #include "yoke/optim/optim.hpp"
 #include "yoke/optim/schedule.hpp"
+#include "yoke/settings/report.hpp"
 #include "yoke/start/data_source.hpp"
 #include "yoke/start/run_folder.hpp"
 #include "yoke/train/file_loggers.hpp"
 #include "yoke/train/progress.hpp"
+#include "yoke/train/stop_signals.hpp"
 
 namespace yoke::train {
 namespace {
@@ -135,6 +137,18 @@ TrainerOptions options_for(const settings::TrainSettings& values, const data::Da
   return options;
 }
 
+CheckpointOptions checkpoint_options(const start::Request& request, bool resume) {
+  const settings::TrainSettings& values = request.values;
+  CheckpointOptions options{.folder = values.out / RunFiles::kCheckpoints,
+                            .every = values.checkpoint_every,
+                            .keep = values.keep_checkpoints,
+                            .keep_every = values.keep_every,
+                            .resume = resume};
+  options.about["recipe"] = settings::resolved_toml(request.settings);
+  add_versions(options.about);
+  return options;
+}
+
 std::int64_t numbers_in(const torch::nn::Module& model) {
   std::int64_t count = 0;
   for (const at::Tensor& parameter : model.parameters()) count += parameter.numel();
@@ -190,13 +204,27 @@ void save(const TrainResult& fit, const settings::TrainSettings& values, comm::W
   print(values.json ? core::json_line(result) + "\n" : summary_of(result));
 }
 
+// Rank 0 says how the run is to be taken up. Returns the exit code.
+int stopped(const TrainResult& fit, const settings::TrainSettings& values,
+            const comm::World& world) {
+  if (world.is_main()) {
+    core::say(core::Level::info,
+              core::text(fit.reason, " at step ", fit.steps, "; to go on: yoke train --resume ",
+                         values.out.string()));
+  }
+  return 128 + fit.stopped_by;
+}
+
 }  // namespace
 
-void train_on_rank(comm::World& world, const start::Request& request, const ModelSet& models,
-                   const core::EnvironmentMap& variables) {
+int train_on_rank(comm::World& world, const start::Request& request, const ModelSet& models,
+                  const core::EnvironmentMap& variables) {
   const settings::TrainSettings& values = request.values;
   use_threads(values);
-  if (world.is_main() && !start::is_open(values.out, variables)) start::open_run_folder(request);
+  const StopSignals signals(values.stop_signals);
+  const bool goes_on = start::goes_on(values, variables);
+  if (world.is_main() && !goes_on && !start::is_open(values.out, variables))
+    start::open_run_folder(request);
   const start::DataSource source = start::find_training_data(values);
   const ImageData images = training_data(source);
   data::DataLoader training = make_loader(images.training, world, loader_options(values), values);
@@ -206,6 +234,8 @@ void train_on_rank(comm::World& world, const start::Request& request, const Mode
   const models::InputOptions input = input_options(*images.training, source.num_classes);
   AnyModule model = model_to_train(values, models, input, home_device(world, values));
   TrainerOptions options = options_for(values, training);
+  options.checkpoints = checkpoint_options(request, goes_on);
+  options.stop_signal = StopSignals::told;
   std::optional<ShownProgress> progress;
   if (world.is_main()) {
     options.loggers = loggers_in(values.out);
@@ -219,7 +249,9 @@ void train_on_rank(comm::World& world, const start::Request& request, const Mode
   const auto optimizer = optimizer_for(values, *model, world.size());
   Trainer trainer(model, world, std::move(options));
   const TrainResult fit = trainer.fit(training, *optimizer, &validation);
+  if (fit.stopped_by != 0) return stopped(fit, values, world);
   if (world.is_main()) save(fit, values, world, *model);
+  return 0;
 }
 
 }  // namespace yoke::train

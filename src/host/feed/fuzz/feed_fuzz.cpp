@@ -7,23 +7,20 @@
 //
 //   feed_fuzz_test SECONDS [SEED]
 
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../sample_groups.hpp"
 #include "../tar_reader.hpp"
 #include "../tests/image_files.hpp"
 #include "../tests/tar_bytes.hpp"
+#include "fuzz_loop.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/feed/decode.hpp"
 #include "yoke/feed/idx.hpp"
@@ -126,67 +123,19 @@ std::vector<std::string> seeds() {
           behind(Reader::idx, bytes_of(idx))};
 }
 
-// One to eight small damages; the first byte stays.
-class Mutator {
- public:
-  explicit Mutator(std::uint64_t seed) : random_(seed) {}
-
-  std::string damage(std::string bytes) {
-    for (std::size_t times = 1 + below(8); times > 0; --times) once(bytes);
-    return bytes;
-  }
-
-  std::size_t below(std::size_t bound) { return bound == 0 ? 0 : random_() % bound; }
-
- private:
-  void once(std::string& bytes) {
-    const std::size_t at = 1 + below(bytes.size());
-    if (at >= bytes.size()) return bytes.push_back(static_cast<char>(below(256)));
-    const std::size_t length = std::min(bytes.size() - at, 1 + below(16));
-    switch (below(6)) {
-      case 0: bytes[at] = static_cast<char>(bytes[at] ^ 1 << below(8)); break;
-      case 1: bytes[at] = static_cast<char>(below(256)); break;
-      case 2: bytes[at] = telling(); break;
-      case 3: bytes.erase(at, length); break;
-      case 4: bytes.insert(at, bytes.substr(1 + below(bytes.size() - 1), length)); break;
-      default: bytes.resize(1 + below(bytes.size())); break;
-    }
-  }
-
-  char telling() {
-    constexpr std::string_view kTelling("\0\x01\x7F\x80\xFF\xD8\xD9\xDA\xC0\xC2\xC4 07x", 15);
-    return kTelling[below(kTelling.size())];
-  }
-
-  std::mt19937_64 random_;
-};
-
-int fuzz(std::chrono::seconds duration, std::uint64_t seed) {
-  const std::vector<std::string> files = seeds();
-  for (const std::string& file : files) {  // a file that no reader takes would find nothing
-    (void)read(static_cast<Reader>(file[0]), bytes_of(file).subspan(1));
-  }
-  Mutator mutator(seed);
-  std::array<std::size_t, 3> runs{};
-  const auto end = std::chrono::steady_clock::now() + duration;
-  while (std::chrono::steady_clock::now() < end) {
-    const std::string& file = files[mutator.below(files.size())];
-    const std::string damaged = mutator.damage(file);
-    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(damaged.data()), damaged.size());
-    ++runs[static_cast<std::size_t>(file[0])];
-  }
-  std::printf("seed %llu: %zu images, %zu tar, %zu IDX inputs, no crash\n",
-              static_cast<unsigned long long>(seed), runs[0], runs[1], runs[2]);
-  return 0;
-}
+constexpr std::string_view kTelling("\0\x01\x7F\x80\xFF\xD8\xD9\xDA\xC0\xC2\xC4 07x", 15);
 
 }  // namespace
 }  // namespace yoke::feed
 
 int main(int argc, char** argv) {
-  const long seconds = argc > 1 ? std::atol(argv[1]) : 5;
-  const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  return yoke::feed::fuzz(std::chrono::seconds(seconds), seed);
+  using namespace yoke::feed;
+  const std::vector<std::string> inputs = seeds();
+  for (const std::string& input : inputs) {  // a file that no reader takes would find nothing
+    (void)read(static_cast<Reader>(input[0]), bytes_of(input).subspan(1));
+  }
+  return yoke::fuzz::run(argc, argv, inputs, kTelling,
+                         std::array{"images", "tar files", "IDX files"});
 }
 
 #endif

@@ -310,5 +310,47 @@ TEST(RunFolder, WithFilesOfAnEarlierRunIsRefusedUnlessAllowed) {
   EXPECT_THAT(refused({"--out", (folder.path() / "file").string()}), HasSubstr("this is a file"));
 }
 
+/// What resolve_train() refuses; empty: nothing.
+std::string refusal_to_go_on(Arguments arguments) {
+  try {
+    (void)resolve_train(train_schema(),
+                        {.arguments = std::move(arguments), .site_file = "/nonexistent/site.toml"});
+  } catch (const core::Error& error) {
+    return error.message();
+  }
+  return {};
+}
+
+TEST(ResumeSettings, TheRunsRecipeHoldsAndItsFolderIsTheOutput) {
+  const ScratchFolder folder;
+  (void)folder.write("recipe.toml", "lr = 0.05\nranks = 2\nout = \"elsewhere\"\n");
+  const std::string run = folder.path().string();
+
+  const TrainSettings s =
+      train_settings(resolve_train(train_schema(), {.arguments = {"--resume", run, "--ranks", "3"},
+                                                    .site_file = "/nonexistent/site.toml"}));
+
+  EXPECT_TRUE(s.resume);
+  EXPECT_EQ(s.lr, 0.05);
+  EXPECT_EQ(s.ranks, 3);
+  EXPECT_EQ(s.out, run);
+}
+
+TEST(ResumeSettings, WhatWouldChangeTheWeightsIsRefused) {
+  const ScratchFolder folder;
+  (void)folder.write("recipe.toml", "lr = 0.05\n");
+  const std::string run = folder.path().string();
+
+  EXPECT_THAT(refusal_to_go_on({"--resume", run, "--lr", "0.2"}),
+              HasSubstr("lr = 0.2 (from flag), was 0.05"));
+  EXPECT_EQ(refusal_to_go_on({"--resume", run, "--lr", "0.2", "--force", "recipe"}), "");
+  EXPECT_EQ(refusal_to_go_on({"--resume", run, "--lr", "0.05", "--log-every", "3"}), "");
+  EXPECT_THAT(refusal_to_go_on({"--resume", run, "--out", "/nonexistent/other"}),
+              HasSubstr("in its own folder"));
+  EXPECT_THAT(refusal_to_go_on({"--resume", run, "--overwrite"}), HasSubstr("--overwrite"));
+  EXPECT_THAT(refusal_to_go_on({"--resume", "/nonexistent/run"}), HasSubstr("no recipe.toml"));
+  EXPECT_THAT(refusal_to_go_on({"--force", "recipe"}), HasSubstr("no run to go on with"));
+}
+
 }  // namespace
 }  // namespace yoke::settings

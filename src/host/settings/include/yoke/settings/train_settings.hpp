@@ -19,6 +19,7 @@ enum class Optimizer { sgd, adamw };
 enum class ScaleLr { none, linear };
 enum class Schedule { constant, cosine, step, linear };
 enum class Precision { fp32 };
+enum class Force { nothing, recipe };
 
 /// The models that Yoke brings.
 [[nodiscard]] const std::vector<std::string>& builtin_models();
@@ -75,6 +76,13 @@ struct TrainSettings {
   std::string weights;  ///< a file or a run folder; empty: none
   std::vector<std::string> freeze;
 
+  std::int64_t checkpoint_every =
+      0;  ///< optimizer steps; 0: each epoch; -1: only when told to stop
+  std::int64_t keep_checkpoints = 0;      ///< of the newest; 0: all
+  std::int64_t keep_every = 0;            ///< and of steps that this divides; 0: none
+  std::vector<std::string> stop_signals;  ///< at which the run is saved and ends
+  bool resume = false;                    ///< the run in `out` goes on
+
   std::filesystem::path out;
   bool overwrite = false;
   bool print_config = false;
@@ -98,6 +106,13 @@ struct TrainSettings {
 ///   combination that cannot be (Nesterov without momentum, two warm-ups, --parallel dp over
 ///   several ranks, ...).
 [[nodiscard]] TrainSettings train_settings(const Settings& settings);
+
+/// resolve() for `yoke train`: where --resume names a run folder, the recipe in it stands below all
+/// but the site file, and `out` is that folder.
+/// Errors: those of resolve(); invalid_argument where RUN holds no recipe, and, without
+/// --force recipe, where a setting differs that the weights depend on, naming both values. Settings
+/// of the machine (ranks, threads, ...), of the log and of checkpoints may differ.
+[[nodiscard]] Settings resolve_train(const Schema& schema, Sources sources);
 
 /// resolve() for `yoke eval`: where --weights names a run folder, the recipe in it stands below all
 /// but the site file, so that data and model need not be said again. Errors: those of resolve(),
