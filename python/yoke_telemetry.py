@@ -51,6 +51,7 @@ class Telemetry:
         self._map = None
         self._sequence = 0
         self._begun = 0
+        self._numbers = {}  # of the next operation, by group
         self._samples = 0
         env = os.environ.get
         rank = int(env("RANK", "0")) if rank is None else rank
@@ -131,8 +132,10 @@ class Telemetry:
             yield
             return
         with self._change() as now:
-            number = self._begun
-            place = 576 + 64 * (number % _RING)
+            number = self._numbers.get(group, 0)  # as the group's other ranks count
+            self._numbers[group] = number + 1
+            begun = self._begun
+            place = 576 + 64 * (begun % _RING)
             struct.pack_into("<QqqQIIIi", self._map, place, number, now, 0, nbytes, _KINDS[kind], dtype, group, -1)
             self._begun += 1
             struct.pack_into("<Q", self._map, 504, self._begun)
@@ -140,7 +143,7 @@ class Telemetry:
         if not self._active():
             return
         with self._change() as now:
-            if number + _RING >= self._begun:
+            if begun + _RING >= self._begun:
                 struct.pack_into("<q", self._map, place + 16, now)
 
     def failed(self, error):

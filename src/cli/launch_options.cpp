@@ -109,6 +109,8 @@ void set_backend(LaunchRequest&, const std::string& option, const std::string& v
 
 /// torchrun's key=value,...; those that have a meaning here.
 void set_conf(LaunchRequest& request, const std::string& option, const std::string& value) {
+  milliseconds keep_alive{5'000};
+  int missed = 3;
   for (const std::string& item : core::split(value, ',')) {
     const std::size_t equals = item.find('=');
     const std::string key = item.substr(0, equals);
@@ -121,7 +123,13 @@ void set_conf(LaunchRequest& request, const std::string& option, const std::stri
     if (key == "last_call_timeout")
       request.nodes.last_call = seconds_value(option + " " + key, own);
     if (key == "rank") request.nodes.node_rank = count_value(option + " " + key, own);
+    if (key == "keep_alive_interval") keep_alive = seconds_value(option + " " + key, own);
+    if (key == "keep_alive_max_attempt") missed = count_value(option + " " + key, own, 1);
   }
+  request.nodes.lost_after = keep_alive * missed;
+  if (request.nodes.lost_after < milliseconds(1'000))
+    refuse(text(option, " '", value, "': a machine would be lost within a second"),
+           "torchrun's keep_alive_interval=5,keep_alive_max_attempt=3 make 15 s");
 }
 
 void set_master_address(LaunchRequest& request, const std::string& option,
@@ -174,7 +182,7 @@ void set_job_id(LaunchRequest& request, const std::string& option, const std::st
   if (value.empty() || value.find('/') != std::string::npos) {
     refuse(text(option, " '", value, "' is no name"), "use letters, digits, - and _");
   }
-  if (option == "--rdzv-id" && value == "none") return;  // torchrun's default
+  if (option != "--job-id" && value == "none") return;  // torchrun's default
   request.options.job_id = value;
 }
 
@@ -496,7 +504,8 @@ several machines (one call on each; or --hosts, from one of them)
   --interface NAME|CIDR           the network to use
   --secret-file FILE              what the machines know of each other by (mode 0600); or $YOKE_SECRET;
                                   else ~/.config/yoke/secret, made at the first use
-  --rdzv-conf KEY=V,...           join_timeout, last_call_timeout (seconds)
+  --rdzv-conf KEY=V,...           join_timeout, last_call_timeout, keep_alive_interval (seconds),
+                                  keep_alive_max_attempt: a machine is lost after interval times attempts (15)
 after a failure
   --max-restarts N                start all ranks again up to N times (0)
   --restart-window S              count only restarts within S seconds

@@ -65,10 +65,11 @@ TEST(LaunchOptions, TorchrunsSpellingIsTaken) {
 }
 
 TEST(LaunchOptions, TorchrunsMachinesAreTaken) {
-  const LaunchRequest request = parse_launch(
-      {"--nnodes=2:4", "--node-rank", "1", "--rdzv-backend=c10d", "--rdzv-endpoint", "head:29500",
-       "--rdzv-id", "j7", "--rdzv-conf", "join_timeout=60,last_call_timeout=3", "--max-restarts",
-       "3", "--role", "trainer", "--local-addr", "10.0.0.2", "./train"});
+  const LaunchRequest request =
+      parse_launch({"--nnodes=2:4", "--node-rank", "1", "--rdzv-backend=c10d", "--rdzv-endpoint",
+                    "head:29500", "--rdzv-id", "j7", "--rdzv-conf",
+                    "join_timeout=60,last_call_timeout=3,keep_alive_interval=2", "--max-restarts",
+                    "3", "--role", "trainer", "--local-addr", "10.0.0.2", "./train"});
 
   EXPECT_EQ(request.nodes.fewest, 2);
   EXPECT_EQ(request.nodes.most, 4);
@@ -77,6 +78,7 @@ TEST(LaunchOptions, TorchrunsMachinesAreTaken) {
   EXPECT_EQ(request.nodes.endpoint_port, 29500);
   EXPECT_EQ(request.nodes.join_timeout, 60s);
   EXPECT_EQ(request.nodes.last_call, 3s);
+  EXPECT_EQ(request.nodes.lost_after, 6s);
   EXPECT_EQ(request.nodes.own_address, "10.0.0.2");
   EXPECT_EQ(request.options.job_id, "j7");
   EXPECT_EQ(request.options.restart.limit, 3);
@@ -188,6 +190,7 @@ TEST(LaunchOptions, AWrongValueIsQuoted) {
   EXPECT_THAT(refusal({"--tee", "9", "x"}), HasSubstr("'9'"));
   EXPECT_THAT(refusal({"--show", "a", "x"}), HasSubstr("'a'"));
   EXPECT_THAT(refusal({"--rdzv-backend", "etcd-v2", "x"}), HasSubstr("'etcd-v2'"));
+  EXPECT_THAT(refusal({"--rdzv-conf", "keep_alive_interval=0", "x"}), HasSubstr("within a second"));
   EXPECT_THAT(refusal({"--rdzv-endpoint", "h:x", "x"}), HasSubstr("'x'"));
   EXPECT_THAT(refusal({"--emit", "lsf", "x"}), HasSubstr("'lsf'"));
   EXPECT_THAT(refusal({"--on-hang", "kill", "x"}), HasSubstr("'kill'"));

@@ -19,6 +19,7 @@
 #include "job_processes.hpp"
 #include "yoke/cluster/http_call.hpp"
 #include "yoke/cluster/message.hpp"
+#include "yoke/core/descriptor.hpp"
 #include "yoke/core/environment.hpp"
 #include "yoke/core/files.hpp"
 #include "yoke/core/json.hpp"
@@ -43,7 +44,7 @@ int free_port() {
   static int next = 12'000 + ::getpid() % 15'000;
   while (true) {
     const int port = next++;
-    const launch::Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const core::Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(port));
@@ -59,8 +60,11 @@ class Nodes : public ::testing::Test {
     job_ = text("nodes-", ::getpid(), "-",
                 ::testing::UnitTest::GetInstance()->current_test_info()->name());
     port_ = free_port();
+    folder_ = std::filesystem::temp_directory_path() / job_;
+    std::filesystem::create_directories(folder_);
   }
   void TearDown() override {
+    std::filesystem::remove_all(folder_);
     EXPECT_TRUE(eventually(20s, [&] { return processes_of_job(job_).empty(); }));
   }
 
@@ -68,14 +72,15 @@ class Nodes : public ::testing::Test {
   std::unique_ptr<Child> agent(int node, int count, const std::vector<std::string>& scripts,
                                const std::vector<std::string>& options = {},
                                const std::string& secret = "0123456789abcdef0123") const {
-    std::vector<std::string> command{YOKE_PROGRAM,       "launch",
-                                     "--nnodes",         std::to_string(count),
-                                     "--node-rank",      std::to_string(node),
-                                     "--nproc-per-node", "2",
-                                     "--rdzv-endpoint",  text("127.0.0.1:", port_),
-                                     "--rdzv-id",        job_,
-                                     "--grace",          "2",
-                                     "--rdzv-conf",      "join_timeout=40"};
+    std::vector<std::string> command{
+        YOKE_PROGRAM,       "launch",
+        "--nnodes",         std::to_string(count),
+        "--node-rank",      std::to_string(node),
+        "--nproc-per-node", "2",
+        "--rdzv-endpoint",  text("127.0.0.1:", port_),
+        "--rdzv-id",        job_,
+        "--grace",          "2",
+        "--rdzv-conf",      "join_timeout=40,keep_alive_interval=2,keep_alive_max_attempt=3"};
     command.insert(command.end(), options.begin(), options.end());
     command.insert(command.end(), {"--", YOKE_RANK_ACTOR});
     command.insert(command.end(), scripts.begin(), scripts.end());
@@ -86,6 +91,7 @@ class Nodes : public ::testing::Test {
   }
 
   std::string job_;
+  std::filesystem::path folder_;
   int port_ = 0;
 };
 
@@ -132,9 +138,15 @@ TEST_F(Nodes, AFailureOnOneMachineEndsAllAndIsNamedOnAll) {
 }
 
 TEST_F(Nodes, B032AllMachinesStartAgainTogetherAndSeeOneCount) {
-  const std::string healthy = "if-attempt:0,wait,env:TORCHELASTIC_RESTART_COUNT,exit:7";
-  const std::vector<std::string> scripts{healthy, healthy, healthy,
-                                         "env:TORCHELASTIC_RESTART_COUNT,exit:7"};
+  // The last rank fails once the first machine's have said what they see.
+  const std::string first_round = (folder_ / "first").string();
+  const std::string second_round = (folder_ / "second").string();
+  const std::string count = "env:TORCHELASTIC_RESTART_COUNT,";
+  const std::vector<std::string> scripts{
+      count + "if-attempt:0,touch:" + first_round + ",if-attempt:1,touch:" + second_round + ",wait",
+      "wait", "wait",
+      count + "if-attempt:0,until-file:" + first_round +
+          ",if-attempt:1,until-file:" + second_round + ",exit:7"};
   const std::vector<std::string> once{"--max-restarts", "1"};
   const auto first = agent(0, 2, scripts, once);
   const auto second = agent(1, 2, scripts, once);
@@ -144,10 +156,8 @@ TEST_F(Nodes, B032AllMachinesStartAgainTogetherAndSeeOneCount) {
 
   EXPECT_EQ(a.exit_code, 1) << a.err;
   EXPECT_EQ(b.exit_code, 1) << b.err;
-  EXPECT_THAT(a.out, HasSubstr("TORCHELASTIC_RESTART_COUNT=1\n"));
-  EXPECT_THAT(b.out, AllOf(HasSubstr("TORCHELASTIC_RESTART_COUNT=0\n"),
-                           HasSubstr("TORCHELASTIC_RESTART_COUNT=1\n"),
-                           Not(HasSubstr("TORCHELASTIC_RESTART_COUNT=2\n"))));
+  EXPECT_EQ(a.out, "TORCHELASTIC_RESTART_COUNT=0\nTORCHELASTIC_RESTART_COUNT=1\n");
+  EXPECT_EQ(b.out, "TORCHELASTIC_RESTART_COUNT=0\nTORCHELASTIC_RESTART_COUNT=1\n");
   EXPECT_THAT(a.err, HasSubstr("starting all ranks again, restart 1 of 1"));
 }
 

@@ -55,6 +55,7 @@ TEST_F(PythonTelemetry, IsReadAsOurOwnIs) {
       "t.step(41, samples=8)\n"
       "t.step(42, samples=8, epoch=2, loss=0.25)\n"
       "with t.collective('broadcast', nbytes=1024, dtype=6): pass\n"
+      "with t.collective('all_gather', group=7): pass\n"
       "t.collective('all_reduce', nbytes=4096).__enter__()\n"
       "t.failed('bad label ü' + 'x' * 2000)\n"
       "os._exit(3)\n");
@@ -72,12 +73,15 @@ TEST_F(PythonTelemetry, IsReadAsOurOwnIs) {
   EXPECT_EQ(seen.total_samples, 16U);
   EXPECT_EQ(seen.loss, 0.25);
   EXPECT_FALSE(seen.queue_depth);
-  ASSERT_EQ(seen.collectives.size(), 2U);
+  ASSERT_EQ(seen.collectives.size(), 3U);
   EXPECT_EQ(seen.collectives[0].facts.kind, core::CollectiveKind::broadcast);
   EXPECT_EQ(seen.collectives[0].facts.dtype, 6U);
   EXPECT_TRUE(seen.collectives[0].ended);
-  EXPECT_EQ(seen.collectives[1].facts.bytes, 4096U);
-  EXPECT_FALSE(seen.collectives[1].ended);
+  EXPECT_EQ(seen.collectives[1].facts.group, 7U);
+  EXPECT_EQ(seen.collectives[1].facts.sequence, 0U);  // each group counts its own
+  EXPECT_EQ(seen.collectives[2].facts.bytes, 4096U);
+  EXPECT_EQ(seen.collectives[2].facts.sequence, 1U);
+  EXPECT_FALSE(seen.collectives[2].ended);
   EXPECT_THAT(seen.error, HasSubstr("bad label ü"));
 }
 

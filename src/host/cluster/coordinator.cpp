@@ -134,6 +134,9 @@ void Coordinator::update(Node& node, const Json& message, Time now) {
   node.state = state == "running" ? State::running
                : state == "ended" ? State::ended
                                   : State::waiting;
+  // The others failed before it heard the plan: it has started nothing.
+  if (node.state == State::waiting && phase_ == Phase::stop && in_plan(node) && !node.outcome)
+    node.outcome.emplace();
   if (round != round_) return;
   node.round = round;
   if (state == "ended" && message.contains("outcome"))

@@ -166,7 +166,8 @@ std::string failure_policy_yaml() {
          "        values: [2, 3, 4]\n"
          "    - action: Ignore  # the node was drained or the pod preempted\n"
          "      onPodConditions:\n"
-         "        - type: DisruptionTarget\n";
+         "        - type: DisruptionTarget\n"
+         "          status: \"True\"\n";
 }
 
 std::string job_yaml(const EmitOptions& options, const std::string& name,

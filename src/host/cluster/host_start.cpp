@@ -15,11 +15,11 @@
 #include "yoke/cluster/hosts.hpp"
 #include "yoke/cluster/interfaces.hpp"
 #include "yoke/core/console.hpp"
+#include "yoke/core/descriptor.hpp"
 #include "yoke/core/environment.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
-#include "yoke/launch/descriptor.hpp"
 
 namespace yoke::cluster {
 namespace {
@@ -84,7 +84,7 @@ pid_t start_one(const std::vector<std::string>& command, const std::string& prog
   }
   ::close(input[0]);
   const std::string line = secret + "\n";
-  const launch::Descriptor end(input[1]);
+  const core::Descriptor end(input[1]);
   if (pid < 0) throw Error(Code::io, text("start ssh: ", std::generic_category().message(errno)));
   [[maybe_unused]] const ssize_t sent = ::write(end.get(), line.data(), line.size());
   return pid;

@@ -58,7 +58,7 @@ Endpoint resolve_endpoint(const std::string& host, int port) {
 }
 
 std::string address_towards(const Endpoint& endpoint) {
-  const launch::Descriptor probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const core::Descriptor probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = socket_address(endpoint);
   socklen_t size = sizeof address;
   auto* const raw = reinterpret_cast<sockaddr*>(&address);

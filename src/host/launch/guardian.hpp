@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "yoke/launch/descriptor.hpp"
+#include "yoke/core/descriptor.hpp"
 
 namespace yoke::launch {
 
@@ -82,7 +82,7 @@ class Guardian {
   [[nodiscard]] bool receive(Event& event) noexcept;
 
  private:
-  Descriptor socket_;
+  core::Descriptor socket_;
   pid_t pid_ = -1;
 };
 

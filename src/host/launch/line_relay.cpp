@@ -43,8 +43,8 @@ LineRelay::LineRelay(std::string prefix, int to) : prefixer_(std::move(prefix)),
     throw Error(Code::io,
                 core::text("start ranks: no pipe: ", std::generic_category().message(errno)));
   }
-  read_ = Descriptor(ends[0]);
-  write_ = Descriptor(ends[1]);
+  read_ = core::Descriptor(ends[0]);
+  write_ = core::Descriptor(ends[1]);
   ::fcntl(read_.get(), F_SETFL, O_NONBLOCK);
 }
 

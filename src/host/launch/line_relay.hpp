@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "yoke/launch/descriptor.hpp"
+#include "yoke/core/descriptor.hpp"
 
 namespace yoke::launch {
 
@@ -49,8 +49,8 @@ class LineRelay {
   void drain();
 
  private:
-  Descriptor read_;
-  Descriptor write_;
+  core::Descriptor read_;
+  core::Descriptor write_;
   LinePrefixer prefixer_;
   int to_;
 };

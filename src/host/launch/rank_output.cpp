@@ -29,8 +29,8 @@ using core::text;
 }
 
 /// Appends: a job that its scheduler starts again under the same name keeps what it had said.
-Descriptor open_log(const fs::path& path) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+core::Descriptor open_log(const fs::path& path) {
+  core::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file.is_open()) fail("create", path);
   return file;
 }
@@ -82,7 +82,7 @@ RankOutput::RankOutput(const OutputOptions& options, const JobFacts& job,
       core::say(core::Level::info, text("the ranks' output is kept in ", folder.string()));
     }
     folder_ = folder / job.id / text("attempt_", job.placement.attempt);
-    changes_ = Descriptor(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+    changes_ = core::Descriptor(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
     if (!changes_.is_open()) fail("watch", folder_);
   }
   for (int rank = 0; rank < job.ranks; ++rank) {

@@ -10,8 +10,8 @@
 
 #include "line_relay.hpp"
 #include "rank_environment.hpp"
+#include "yoke/core/descriptor.hpp"
 #include "yoke/core/environment.hpp"
-#include "yoke/launch/descriptor.hpp"
 #include "yoke/launch/streams.hpp"
 
 namespace yoke::launch {
@@ -26,7 +26,7 @@ class FileTail {
   void finish();  // the same, and the line without an end
 
  private:
-  Descriptor file_;
+  core::Descriptor file_;
   LinePrefixer prefixer_;
   int to_;
 };
@@ -61,7 +61,7 @@ class RankOutput {
  private:
   struct Stream {
     std::optional<LineRelay> relay{};
-    Descriptor file{};
+    core::Descriptor file{};
     std::optional<FileTail> tail{};
   };
 
@@ -71,7 +71,7 @@ class RankOutput {
   [[nodiscard]] const Stream& at(int local_rank, Streams stream) const;
 
   std::filesystem::path folder_;  // of the attempt; empty: no files
-  Descriptor changes_;            // inotify
+  core::Descriptor changes_;      // inotify
   std::deque<Stream> streams_;    // [2 * rank] standard output, [2 * rank + 1] standard error
   int first_rank_ = 0;
 };

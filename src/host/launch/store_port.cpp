@@ -72,7 +72,8 @@ int bind_to_free(int socket, const sockaddr_in& address) {
 }  // namespace
 
 StorePort reserve_store_port(std::optional<int> wanted, bool listen, const std::string& host) {
-  StorePort store{Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), wanted.value_or(0)};
+  StorePort store{core::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+                  wanted.value_or(0)};
   if (!store.socket.is_open()) refuse(store.port, host, errno);
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -113,6 +113,20 @@ TEST_F(Machines, AreOrderedByTheirNumbers) {
   EXPECT_EQ(say("b", "waiting", 0, {{"node_rank", 2}})["plan"]["node_rank"], 2);
 }
 
+TEST_F(Machines, AMachineThatHasNotHeardThePlanIsNotWaitedForWhenAnotherFailsAtOnce) {
+  begin({.fewest = 2, .most = 2, .restart = {.limit = 1}});
+  say("a", "waiting");
+  say("b", "waiting");
+  say("b", "ended", 1, ended(failed(2, 0.0, "no such program")));
+
+  EXPECT_EQ(say("a", "waiting")["phase"], "gather");
+  EXPECT_EQ(say("b", "waiting", 1)["phase"], "run");
+  const Json a = say("a", "waiting");
+
+  EXPECT_EQ(a["round"], 2);
+  EXPECT_EQ(a["plan"]["attempt"], 1);
+}
+
 TEST_F(Machines, EndTogetherWithZero) {
   run_two();
 

@@ -26,7 +26,7 @@ class OneAnswer {
  public:
   OneAnswer(std::string answer, std::string end)
       : answer_(std::move(answer)), end_(std::move(end)) {
-    listener_ = launch::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    listener_ = core::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -50,7 +50,7 @@ class OneAnswer {
 
  private:
   void serve() {
-    const launch::Descriptor call(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const core::Descriptor call(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     char block[4096];
     while (heard_.find(end_) == std::string::npos) {
       const ssize_t n = ::read(call.get(), block, sizeof block);
@@ -63,7 +63,7 @@ class OneAnswer {
   std::string answer_;
   std::string end_;
   std::string heard_;
-  launch::Descriptor listener_;
+  core::Descriptor listener_;
   std::thread thread_;
 };
 
@@ -93,7 +93,7 @@ TEST(HttpCall, AnAnswerThatIsCutShortIsNone) {
 }
 
 TEST(HttpCall, SaysWhenNobodyListens) {
-  const launch::Descriptor held(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const core::Descriptor held(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -46,8 +46,8 @@ class Output : public SuperviseScene {
 TEST_F(Output, LogsAreWholeToTheLastByteAndTheConsoleHasThemWithAPrefix) {
   constexpr std::size_t kBytes = 3'000'001;
 
-  const auto result = run({"log-dir=" + folder_.string()},
-                          {core::text("print-bytes:", kBytes), "say:one"});
+  const auto result =
+      run({"log-dir=" + folder_.string()}, {core::text("print-bytes:", kBytes), "say:one"});
 
   EXPECT_EQ(log(0).size(), kBytes);
   EXPECT_EQ(log(0).back(), 'y');

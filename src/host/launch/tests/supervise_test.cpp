@@ -320,6 +320,16 @@ TEST_F(Launcher, NothingOutlivesALauncherThatIsKilled) {
   EXPECT_TRUE(eventually(5s, [&] { return !std::filesystem::exists(records); }));
 }
 
+TEST_F(Launcher, NothingOutlivesALauncherThatIsKilledWhileItStartsTheRanks) {
+  const std::vector<std::string> scripts(32, "say:ready,wait");
+  const auto launcher = start(scripts, 500);
+  ASSERT_TRUE(launcher->wait_for("ready", 10s));
+
+  launcher->signal(SIGKILL);
+
+  EXPECT_TRUE(eventually(5s, [&] { return processes_of_job(job_).empty(); }));
+}
+
 TEST_F(Launcher, AStubbornGrandchildInItsOwnSessionDoesNotOutliveAKilledLauncher) {
   const auto launcher = start({"grandchild:stubborn,wait"}, 300);
   ASSERT_TRUE(launcher->wait_for("grandchild ", 10s));

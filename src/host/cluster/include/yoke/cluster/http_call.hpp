@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "yoke/launch/descriptor.hpp"
+#include "yoke/core/descriptor.hpp"
 
 namespace yoke::cluster {
 
@@ -54,7 +54,7 @@ class HttpCall {
   void fail(std::string why);
   void finish();
 
-  launch::Descriptor socket_;
+  core::Descriptor socket_;
   std::string out_;
   std::string in_;
   std::string head_;

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "yoke/launch/descriptor.hpp"
+#include "yoke/core/descriptor.hpp"
 
 namespace yoke::launch {
 
@@ -16,7 +16,7 @@ namespace yoke::launch {
 // in the queue and need no second try; then no other socket could bind the port, so this is not for
 // foreign programs.
 struct StorePort {
-  Descriptor socket;
+  core::Descriptor socket;
   int port = 0;
 };
 
