@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# usage: hosts_test.sh YOKE RANK_ACTOR
+# usage: hosts_test.sh YOKE RANK_ACTOR PYTHON
 # Two network name spaces as two machines: one launcher on each, a cable that is cut, hosts started
-# from one of them.
+# from one of them; with a PYTHON that has torch also DDP over Gloo, and a cut in the middle of its steps.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-begin "$@"
+begin "$1" "$2"
+python=$3
 up hosts
 
 # both NAME OPTION... -- WORD...: a launcher on each machine; output in NAME-a and NAME-b, codes in
@@ -39,18 +40,49 @@ expect 'a failure: named on the other machine' "$(<"$scratch/fails-a")" 'error: 
 both network --ranks 1 --interface 10.77.0.0/24 -- "$actor" env:NCCL_SOCKET_IFNAME
 expect '--interface with a network' "$(<"$scratch/network-a")" '^NCCL_SOCKET_IFNAME=yoke-va'
 
-# The cable is cut in the middle: each side ends its own ranks.
+# The cable is cut: each side ends its own ranks.
+soon=(--rdzv-conf keep_alive_interval=1)
+both_ready() { grep -q ready "$scratch/$1-a" && grep -q ready "$scratch/$1-b"; }
 meanwhile() {
-  both_ready() { grep -q ready "$scratch/$1-a" && grep -q ready "$scratch/$1-b"; }
   wait_until 60 both_ready "$1" || echo 'FAILED: not started'
   ip -n yoke-a link set yoke-va down
 }
-both cut --ranks 1 --grace 2 -- "$actor" say:ready,wait
+both cut --ranks 1 --grace 2 "${soon[@]}" -- "$actor" say:ready,wait
 unset -f meanwhile
 ip -n yoke-a link set yoke-va up
 equal 'a cut cable: codes' "$code_a $code_b" '1 1'
 expect 'a cut cable: named by the first machine' "$(<"$scratch/cut-a")" 'machine yoke-b \(10.77.0.2\) was lost'
 expect 'a cut cable: named by the other' "$(<"$scratch/cut-b")" 'the coordinator at 10.77.0.1:29400'
+
+if [[ -x $python ]]; then
+  both ddp --ranks 1 -- "$python" "$(dirname "$0")/../../src/cli/tests/ddp_script.py"
+  equal 'DDP over Gloo: codes' "$code_a $code_b" '0 0'
+  weights=$(sed -n 's/^ddp rank 0 of 2 weights //p' "$scratch/ddp-a")
+  expect 'DDP over Gloo: both have the same weights' "$(<"$scratch/ddp-b")" "^ddp rank 1 of 2 weights ${weights:-none}\$"
+
+  cat >"$scratch/steps.py" <<'END'
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+gradients = torch.ones(1 << 20)
+for step in range(1 << 30):
+    dist.all_reduce(gradients)
+    gradients /= 2
+    if step == 3:
+        print("ready", flush=True)
+END
+  meanwhile() {
+    wait_until 60 both_ready "$1" || echo 'FAILED: not started'
+    ip -n yoke-a link set yoke-va down
+  }
+  both middle --ranks 1 --grace 2 "${soon[@]}" -- "$python" "$scratch/steps.py"
+  unset -f meanwhile
+  ip -n yoke-a link set yoke-va up
+  equal 'a cable cut between steps: codes' "$code_a $code_b" '1 1'
+  expect 'a cable cut between steps: named' "$(<"$scratch/middle-a")" 'machine yoke-b \(10.77.0.2\) was lost'
+  equal 'a cable cut between steps: no rank is left' "$(pgrep -cf "$scratch/steps.py" || true)" 0
+fi
 
 # A stranger, and one who only knocks.
 meanwhile() {

@@ -49,4 +49,21 @@ wait_until 60 restarted || true
 expect 'USR1: queued again' "$(scontrol show job "$job")" 'Restarts=1'
 expect 'USR1: the ranks heard it' "$(<"$scratch/again.log")" 'got SIGUSR1'
 scancel "$job"
+
+# A node fails: Slurm queues the job again, and the launcher tells nobody's failure but that.
+"$yoke" launch --emit slurm --cpu --nnodes 2 --nproc-per-node 1 --grace 1 --signal-grace 5 --name failing \
+  -- "$actor" say:ready,env:SLURM_RESTART_COUNT,wait | sed 's/ --nproc-per-node/ --rdzv-endpoint 127.0.0.1:21413&/' >"$scratch/node.sh"
+job=$(sbatch --parsable --chdir="$scratch" --output="$scratch/node.log" "$scratch/node.sh")
+ready() { [[ $(grep -c '^ready' "$scratch/node.log" 2>/dev/null) -ge ${1:-2} ]]; }
+wait_until 60 ready || { echo 'FAILED: the job does not start'; failed=1; }
+second=$(scontrol show hostnames "$(squeue -h -j "$job" -o %N)" | tail -1)
+scontrol update nodename="$second" state=down reason=test
+wait_until 60 restarted || true
+# Slurm lets two minutes pass before it starts such a job again, unless told so.
+started_again() { scontrol update jobid="$job" StartTime=now 2>/dev/null || true; ready 3; }
+wait_until 40 started_again || true
+wait_until 20 ready 4 || true
+expect 'a node fails: queued again' "$(scontrol show job "$job")" 'Restarts=1'
+expect 'a node fails: the ranks run again, and know it' "$(<"$scratch/node.log")" '^SLURM_RESTART_COUNT=1'
+scancel "$job"
 finish

@@ -223,8 +223,8 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
   use_threads(values);
   const StopSignals signals(values.stop_signals);
   const bool goes_on = start::goes_on(values, variables);
-  if (world.is_main() && !goes_on && !start::is_open(values.out, variables))
-    start::open_run_folder(request);
+  if (world.is_main() && !start::is_open(values.out, variables))
+    start::open_run_folder(request, variables);
   const start::DataSource source = start::find_training_data(values);
   const ImageData images = training_data(source);
   data::DataLoader training = make_loader(images.training, world, loader_options(values), values);

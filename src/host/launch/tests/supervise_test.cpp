@@ -488,6 +488,24 @@ TEST(RunSelf, OneRankStartsNoChild) {
   EXPECT_EQ(result.out, "RANK=(not set)\nYOKE_JOB_ID=(not set)\n");
 }
 
+TEST(RunSelf, StartsAgainAsOftenAsTheVariableSays) {
+  core::EnvironmentMap variables = core::environment();
+  variables["YOKE_MAX_RESTARTS"] = "1";
+
+  const ChildResult again = core::run_child(
+      {.command = {kRankActor, "self:1", "env:TORCHELASTIC_RESTART_COUNT,if-attempt:0,exit:7"},
+       .variables = variables});
+  variables["YOKE_MAX_RESTARTS"] = "often";
+  const ChildResult wrong =
+      core::run_child({.command = {kRankActor, "self:2", "say:started"}, .variables = variables});
+
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.out, "TORCHELASTIC_RESTART_COUNT=0\nTORCHELASTIC_RESTART_COUNT=1\n");
+  EXPECT_FALSE(wrong.succeeded());
+  EXPECT_THAT(wrong.err, HasSubstr("YOKE_MAX_RESTARTS 'often'"));
+  EXPECT_EQ(wrong.out, "");
+}
+
 TEST(RunSelf, ARankOfAnotherLauncherGoesOnItself) {
   core::EnvironmentMap variables = core::environment();
   variables.insert({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
