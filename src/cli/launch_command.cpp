@@ -148,6 +148,10 @@ int launch_command(const std::vector<std::string>& words) {
   }
   if (request.emit_form) return emit(request);
   if (!request.hosts.empty()) return start_hosts(request, variables);
+  if (!request.emit.image.empty()) {
+    const bool with_cards = !request.cpus_only && device::open_nvml().nvml;
+    return image_command(image_run_words(request, with_cards, variables));
+  }
   if (request.standalone) request.nodes.fewest = request.nodes.most = 1;
   take_nodes(request, variables);
   count_ranks(request, variables);

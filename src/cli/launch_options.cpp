@@ -398,16 +398,26 @@ class Reader {
   LaunchRequest read() {
     read_variables();
     while (at_ < words_.size() && words_[at_].size() > 1 && words_[at_].starts_with('-')) {
+      const std::size_t begin = at_;
       const std::string& word = words_[at_++];
       if (word == "--") break;
       option(word);
       if (request_.help) return request_;
+      if (!word.starts_with("--image"))
+        request_.words_in_image.insert(request_.words_in_image.end(), iterator(begin),
+                                       iterator(at_));
     }
+    request_.words_in_image.emplace_back("--");
+    request_.words_in_image.insert(request_.words_in_image.end(), iterator(at_), words_.end());
     take_program();
     return request_;
   }
 
  private:
+  [[nodiscard]] std::vector<std::string>::const_iterator iterator(std::size_t index) const {
+    return words_.begin() + static_cast<std::ptrdiff_t>(index);
+  }
+
   void read_variables() {
     for (const ValueOption& option : kValueOptions) {
       const std::string name = variable_of(option.name);
@@ -484,6 +494,22 @@ LaunchRequest parse_launch(const std::vector<std::string>& words,
   return Reader(words, variables).read();
 }
 
+std::vector<std::string> image_run_words(const LaunchRequest& request, bool with_cards,
+                                         const core::EnvironmentMap& variables) {
+  std::vector<std::string> words{"run", "-i", "--gpus", with_cards ? "all" : "none"};
+  constexpr std::array kPassed{"PET_", "YOKE_", "NCCL_", "GLOO_",   "OMP_",   "TORCH",
+                               "RANK", "WORLD", "LOCAL", "MASTER_", "SLURM_", "JOB_COMPLETION_"};
+  for (const auto& [name, value] : variables) {
+    const bool passed = std::any_of(kPassed.begin(), kPassed.end(),
+                                    [&](const char* prefix) { return name.starts_with(prefix); });
+    // By its name only: values may be secrets, and others can read an argument.
+    if (passed) words.insert(words.end(), {"-e", name});
+  }
+  words.insert(words.end(), {request.emit.image, "--", "yoke", "launch"});
+  words.insert(words.end(), request.words_in_image.begin(), request.words_in_image.end());
+  return words;
+}
+
 std::string_view launch_usage() {
   return R"(usage: yoke launch [OPTION...] [--] PROGRAM [ARGUMENT...]
        yoke launch [OPTION...] -m MODULE [ARGUMENT...]
@@ -522,6 +548,7 @@ output
   --prefix                        put [r1] before each line of rank 1
   --failure-file FILE             write the cause of a failure there, beside $YOKE_FAILURE_FILE
 further
+  --image NAME                    start in this container (yoke image run), which has yoke in it
   --master-port P                 where the ranks meet; not given: a free port
   --bind none|numa|cores          the cores beside each rank's card, or an equal share (none)
   --job-id NAME, --rdzv-id NAME   the job's name (YOKE_JOB_ID); not given: made up
@@ -529,7 +556,7 @@ further
   --no-python                     run a .py file as it is
   --standalone                    one machine, whatever the environment says
 write a job file in place of starting
-  --emit slurm|kubernetes|torchrun  on standard output; with --image --name --partition --account --qos
+  --emit slurm|kubernetes|torchrun  on standard output; with --name --partition --account --qos
                                   --time --constraint --slurm '...' --shm-size, --kind job|jobset|kubeflow,
                                   --cpu (no GPUs)
 

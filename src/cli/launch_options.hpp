@@ -25,6 +25,7 @@ struct LaunchRequest {
   std::string ranks_option = "--nproc-per-node";  // the name under which it was given
   std::string bind = "none";                      // none, numa, cores
   std::vector<std::string> own_words;             // options that hold on every machine of --hosts
+  std::vector<std::string> words_in_image;        // all but --image, with the program
   bool standalone = false;
   bool says_nodes = false;  // --nnodes or PET_NNODES was given
   bool cpus_only = false;   // --cpu: no GPU is asked for in a job file
@@ -35,6 +36,12 @@ struct LaunchRequest {
 // Errors: invalid_argument, naming the option or quoting the value.
 [[nodiscard]] LaunchRequest parse_launch(const std::vector<std::string>& words,
                                          const core::EnvironmentMap& variables = {});
+
+// The words of `yoke image run` that start the same call inside --image, with the caller's
+// variables that mean something to it.
+[[nodiscard]] std::vector<std::string> image_run_words(const LaunchRequest& request,
+                                                       bool with_cards,
+                                                       const core::EnvironmentMap& variables);
 
 [[nodiscard]] std::string_view launch_usage();
 

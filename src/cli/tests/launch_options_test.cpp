@@ -136,6 +136,19 @@ TEST(LaunchOptions, MachinesOfAListAreToldTheOptionsThatHoldForAll) {
   EXPECT_EQ(request.hosts.shell, "rsh");
 }
 
+TEST(LaunchOptions, ACallInAnImageIsTheSameCallAndNoValueIsAnArgument) {
+  const LaunchRequest request = parse_launch(
+      {"--ranks", "2", "--image", "v2.9", "--prefix", "--", "./train", "--image", "x"});
+
+  const std::vector<std::string> words =
+      image_run_words(request, /*with_cards=*/true,
+                      {{"YOKE_SECRET", "0123"}, {"HOME", "/root"}, {"PET_ROLE", "a"}});
+
+  EXPECT_THAT(words, ElementsAre("run", "-i", "--gpus", "all", "-e", "PET_ROLE", "-e",
+                                 "YOKE_SECRET", "v2.9", "--", "yoke", "launch", "--ranks", "2",
+                                 "--prefix", "--", "./train", "--image", "x"));
+}
+
 TEST(LaunchOptions, HangsAreWatchedForUnlessSwitchedOff) {
   EXPECT_EQ(parse_launch({"x"}).options.hang->limit, 20s);
   EXPECT_EQ(parse_launch({"--hang-timeout", "5", "x"}).options.hang->limit, 5s);
