@@ -16,6 +16,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "yoke/core/descriptor.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/files.hpp"
 #include "yoke/core/text.hpp"
@@ -45,19 +46,11 @@ std::string hex(const XXH128_hash_t& hash) {
   return digits.data();
 }
 
-class Descriptor {
- public:
-  Descriptor(const fs::path& path, int flags) : number_(::open(path.c_str(), flags | O_CLOEXEC)) {
-    if (number_ < 0) fail("open", path, errno);
-  }
-  ~Descriptor() { ::close(number_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int number() const noexcept { return number_; }
-
- private:
-  int number_;
-};
+core::Descriptor opened(const fs::path& path, int flags) {
+  core::Descriptor file(::open(path.c_str(), flags | O_CLOEXEC));
+  if (!file.is_open()) fail("open", path, errno);
+  return file;
+}
 
 struct HashState {
   HashState() : state(XXH3_createState()) { XXH3_128bits_reset(state); }
@@ -69,11 +62,11 @@ struct HashState {
 
 SealedFile record_of(const fs::path& folder, const fs::path& path) {
   SealedFile file{.name = fs::relative(path, folder).generic_string()};
-  const Descriptor from(path, O_RDONLY);
+  const core::Descriptor from = opened(path, O_RDONLY);
   HashState hash;
   std::vector<char> block(std::size_t{1} << 20);
   while (true) {
-    const ssize_t n = ::read(from.number(), block.data(), block.size());
+    const ssize_t n = ::read(from.get(), block.data(), block.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail("read", path, errno);
     if (n == 0) break;
@@ -104,8 +97,8 @@ std::string_view body_of(std::string_view bytes) {
 }
 
 void flush(const fs::path& path, int flags) {
-  const Descriptor open(path, flags);
-  if (::fsync(open.number()) != 0 && errno != EINVAL && errno != EROFS) fail("flush", path, errno);
+  const core::Descriptor file = opened(path, flags);
+  if (::fsync(file.get()) != 0 && errno != EINVAL && errno != EROFS) fail("flush", path, errno);
 }
 
 std::vector<fs::path> files_in(const fs::path& folder) {

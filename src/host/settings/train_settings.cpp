@@ -203,10 +203,10 @@ void take_schedule(TrainSettings& out, const Settings& settings) {
 
 /// What may differ when a run goes on: nothing that its weights depend on.
 bool may_differ(const std::string& key) {
-  static const std::set<std::string> keys{"parallel",         "ranks",      "device-ids",
-                                          "backend",          "timeout",    "workers",
-                                          "threads",          "log-every",  "checkpoint-every",
-                                          "keep-checkpoints", "keep-every", "stop-signals"};
+  static const std::set<std::string> keys{
+      "parallel",   "ranks",        "device-ids",  "backend",          "timeout",
+      "workers",    "threads",      "log-every",   "checkpoint-every", "keep-checkpoints",
+      "keep-every", "stop-signals", "max-restarts"};
   return keys.contains(key);
 }
 
@@ -266,6 +266,7 @@ void take_machine_and_output(TrainSettings& out, const Settings& settings) {
   out.keep_checkpoints = settings.integer("keep-checkpoints");
   out.keep_every = settings.integer("keep-every");
   out.stop_signals = settings.texts("stop-signals");
+  out.max_restarts = as_int(settings, "max-restarts");
   out.resume = settings.is_set("resume");
   out.out = settings.is_set("out") ? fs::path(settings.text("out")) : default_out(out);
   out.overwrite = settings.toggle("overwrite");

@@ -68,9 +68,11 @@ void reopen(const Request& request) {
 
 }  // namespace
 
-void open_run_folder(const Request& request) {
+void open_run_folder(const Request& request, const core::EnvironmentMap& variables) {
   const fs::path& folder = request.values.out;
-  if (request.values.resume) return reopen(request);
+  const bool begun = fs::exists(folder / RunFiles::kRecipe);
+  if (request.values.resume || (begun && goes_on(request.values, variables)))
+    return reopen(request);
   if (!failed_before_training(folder)) settings::require_fresh_folder(request.values);
   core::make_writable_folder(folder);
   remove_earlier_run(folder);
@@ -83,8 +85,10 @@ void tell_ranks(const Request& request, launch::LaunchOptions& options) {
 }
 
 bool goes_on(const settings::TrainSettings& settings, const core::EnvironmentMap& variables) {
-  const std::string restarts = core::value_or(variables, "TORCHELASTIC_RESTART_COUNT");
-  return settings.resume || (!restarts.empty() && restarts != "0");
+  const auto again = [&](const char* name) {
+    return core::parse_integer(core::value_or(variables, name)).value_or(0) > 0;
+  };
+  return settings.resume || again("TORCHELASTIC_RESTART_COUNT") || again("SLURM_RESTART_COUNT");
 }
 
 bool is_open(const fs::path& folder, const core::EnvironmentMap& variables) {

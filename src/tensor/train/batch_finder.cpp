@@ -88,11 +88,10 @@ class Finder {
     group_.all_reduce(all, comm::ReduceOp::minimum);
     const bool fits = all.item<double>() > 0;
     if (group_.rank() == 0) {
-      core::say(core::Level::info,
-                text("batch ", batch, " per rank: ",
-                     fits   ? "fits"
-                     : mine ? "does not fit on another rank"
-                            : "out of memory"));
+      core::say(core::Level::info, text("batch ", batch, " per rank: ",
+                                        fits   ? "fits"
+                                        : mine ? "does not fit on another rank"
+                                               : "out of memory"));
     }
     return fits;
   }
@@ -112,8 +111,8 @@ class Finder {
 std::int64_t find_batch_size(const BatchFinderOptions& options, const BatchTrial& trial,
                              comm::Group& host_group) {
   if (options.start < 1 || options.most < 1) {
-    throw Error(Code::invalid_argument, text("find a batch size from ", options.start, " to ",
-                                             options.most),
+    throw Error(Code::invalid_argument,
+                text("find a batch size from ", options.start, " to ", options.most),
                 "give numbers from 1 on");
   }
   const KeptRandomStates kept;

@@ -246,8 +246,8 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
   use_threads(values);
   const StopSignals signals(values.stop_signals);
   const bool goes_on = start::goes_on(values, variables);
-  if (world.is_main() && !goes_on && !start::is_open(values.out, variables))
-    start::open_run_folder(request);
+  if (world.is_main() && !start::is_open(values.out, variables))
+    start::open_run_folder(request, variables);
   const start::DataSource source = start::find_training_data(values);
   if (world.is_main()) keep_classes(source, values.out, goes_on);
   const ImageData images = training_data(source, values, bad_sample_list(values.out, world.rank()));

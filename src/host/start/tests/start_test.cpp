@@ -94,12 +94,13 @@ TEST(Ranks, DeviceThatIsNotThereIsRefused) {
 }
 
 TEST(Ranks, SettingsThatOthersReadBecomeVariables) {
-  const launch::LaunchOptions made =
-      options({"--backend", "gloo", "--timeout", "1.5", "--threads", "3"}, {});
+  const launch::LaunchOptions made = options(
+      {"--backend", "gloo", "--timeout", "1.5", "--threads", "3", "--max-restarts", "2"}, {});
 
   EXPECT_EQ(made.extra.at("YOKE_BACKEND"), "gloo");
   EXPECT_EQ(made.extra.at("YOKE_TIMEOUT"), "2");  // whole seconds, never less than asked for
   EXPECT_EQ(made.extra.at("OMP_NUM_THREADS"), "3");
+  EXPECT_EQ(made.restart.limit, 2);
 }
 
 TEST(Ranks, RankOfALauncherStartsNone) {
@@ -130,9 +131,9 @@ class Folder : public ::testing::Test {
 
   void put(const std::string& name) const { core::write_atomically(folder_ / name, name); }
   bool has(const std::string& name) const { return fs::exists(folder_ / name); }
-  void open(std::vector<std::string> more = {}) const {
+  void open(std::vector<std::string> more = {}, const core::EnvironmentMap& variables = {}) const {
     more.insert(more.end(), {"--out", folder_.string()});
-    open_run_folder(request(more));
+    open_run_folder(request(more), variables);
   }
 
   fs::path folder_;
@@ -174,6 +175,27 @@ TEST_F(Folder, WhatAKilledRunWasWritingDoesNotBlockTheNext) {
   open();
 
   EXPECT_FALSE(has(".state_dict.pt.123.0.part"));
+}
+
+TEST_F(Folder, AJobThatSlurmQueuedAgainGoesOnInItsFolder) {
+  open();
+  put(RunFiles::kLog);
+  put(RunFiles::kFailure);
+
+  EXPECT_EQ(error_of([&] { open({}, {{"SLURM_RESTART_COUNT", "0"}}); }).code(),
+            Code::invalid_argument);
+  open({}, {{"SLURM_RESTART_COUNT", "1"}});
+
+  EXPECT_TRUE(has(RunFiles::kLog));
+  EXPECT_FALSE(has(RunFiles::kFailure));
+  EXPECT_TRUE(goes_on({}, {{"SLURM_RESTART_COUNT", "1"}}));
+  EXPECT_FALSE(goes_on({}, {{"SLURM_RESTART_COUNT", "0"}}));
+}
+
+TEST_F(Folder, AJobQueuedAgainBeforeItHadAFolderBeginsOne) {
+  open({}, {{"SLURM_RESTART_COUNT", "1"}});
+
+  EXPECT_TRUE(has(RunFiles::kRecipe));
 }
 
 TEST_F(Folder, RanksAreToldThatItIsOpen) {

@@ -105,6 +105,7 @@ struct TrainSettings {
   std::int64_t keep_checkpoints = 0;      ///< of the newest; 0: all
   std::int64_t keep_every = 0;            ///< and of steps that this divides; 0: none
   std::vector<std::string> stop_signals;  ///< at which the run is saved and ends
+  int max_restarts = 0;                   ///< of all ranks, after a failure
   bool resume = false;                    ///< the run in `out` goes on
 
   std::filesystem::path out;

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
-#include "descriptor.hpp"
+#include "yoke/core/descriptor.hpp"
 
 namespace yoke::launch {
 
@@ -15,12 +16,14 @@ namespace yoke::launch {
 // in the queue and need no second try; then no other socket could bind the port, so this is not for
 // foreign programs.
 struct StorePort {
-  Descriptor socket;
+  core::Descriptor socket;
   int port = 0;
 };
 
-// A port on the loopback address: `wanted`, or any free one.
+// A port on `address` (IPv4): `wanted`, or a free one outside the range from which the system takes
+// ports for outgoing calls, so that none of those is in the way of the ranks' second bind.
 // Errors: io, naming the port and what to do, if somebody listens there or it may not be bound.
-[[nodiscard]] StorePort reserve_store_port(std::optional<int> wanted, bool listen);
+[[nodiscard]] StorePort reserve_store_port(std::optional<int> wanted, bool listen,
+                                           const std::string& address = "127.0.0.1");
 
 }  // namespace yoke::launch
