@@ -23,6 +23,10 @@ void use_threads(const settings::TrainSettings& values);
                                            const data::DataLoaderOptions& options,
                                            const settings::TrainSettings& values);
 
+// --precision on `device`.
+[[nodiscard]] precision::Precision precision_for(const settings::TrainSettings& values,
+                                                 at::Device device);
+
 // Parallel, devices, precision and capture; the rest is training's.
 [[nodiscard]] TrainerOptions trainer_options(const settings::TrainSettings& values,
                                              comm::World& world);
