@@ -175,6 +175,7 @@ Json result_of(const TrainResult& fit, const settings::TrainSettings& values, co
       {"device", world.device().is_cuda() ? "cuda" : "cpu"},
       {"seconds_to_first_step", fit.seconds_to_first_step},
       {"seconds", fit.seconds},
+      {"data_wait", fit.data_wait / fit.seconds},
       {"epochs", fit.epochs},
       {"steps", fit.steps},
       {"training_images", training_images},
@@ -213,6 +214,18 @@ void keep_classes(const start::DataSource& source, const fs::path& folder, bool 
     core::write_atomically(file, core::joined(source.class_names, "\n") + "\n");
   core::say(core::Level::info, core::text(source.class_names.size(), " classes: ",
                                           start::class_numbers_text(source.class_names)));
+}
+
+/// Where cards lie flat for want of batches, nothing else that is tuned will help.
+void say_data_wait(const TrainResult& fit, const data::DataLoader::Report& report) {
+  constexpr double kWorthSaying = 0.1;
+  const double part = fit.data_wait / fit.seconds;
+  if (!(part > kWorthSaying)) return;
+  const auto longest = std::ranges::max_element(report.stages, {}, &data::StageTime::spent);
+  core::say(core::Level::info,
+            core::text("steps waited ", std::llround(100 * part), " % of the time for data, from ",
+                       report.workers, report.workers == 1 ? " thread" : " threads",
+                       longest == report.stages.end() ? "" : ", mostly in: " + longest->name));
 }
 
 /// Rank 0, the others being done: weights first, so that a result names files that are there.
@@ -254,9 +267,16 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
   use_threads(values);
   const StopSignals signals(values.stop_signals);
   const bool goes_on = start::goes_on(values, variables);
+<<<<<<< HEAD
   if (world.is_main() && !start::is_open(values.out, variables))
     start::open_run_folder(request, variables);
   const start::DataSource source = start::find_training_data(values);
+=======
+  if (world.is_main() && !goes_on && !start::is_open(values.out, variables))
+    start::open_run_folder(request);
+  const start::DataSource source =
+      said_once(world, [&] { return start::find_training_data(values); });
+>>>>>>> issue6
   if (world.is_main()) keep_classes(source, values.out, goes_on);
   const ImageData images = training_data(source, values, bad_sample_list(values.out, world.rank()));
   const models::InputOptions input = input_options(*images.training, source.num_classes);
@@ -293,7 +313,13 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
   Trainer trainer(model, world, std::move(options));
   const TrainResult fit = trainer.fit(training, *optimizer, &validation);
   if (fit.stopped_by != 0) return stopped(fit, values, world);
+<<<<<<< HEAD
   if (world.is_main()) save(fit, values, world, *model, images.training->size());
+=======
+  if (!world.is_main()) return 0;
+  say_data_wait(fit, training.report());
+  save(fit, values, world, *model);
+>>>>>>> issue6
   return 0;
 }
 

@@ -133,6 +133,7 @@ struct TrainResult {
   std::int64_t samples = 0;  ///< of all ranks
   double loss = 0;           ///< mean over the last epoch's samples
   double seconds = 0;        ///< of training, without evaluation
+  double data_wait = 0;      ///< seconds of them in which this rank's steps had no batch
   double seconds_to_first_step =
       0;  ///< from the start of the program to the end of the first optimizer step
   double samples_per_second = 0;  ///< samples / seconds
