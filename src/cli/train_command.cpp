@@ -41,13 +41,8 @@ int train_command(const std::vector<std::string>& words) {
   if (start::is_rank(variables)) become(program, words);
   launch::LaunchOptions options =
       start::rank_options(request, launch::machine_resources(), variables);
-<<<<<<< HEAD
-  (void)start::find_training_data(request.values);
-  start::open_run_folder(request, variables);
-=======
   look_at([&] { return start::find_training_data(request.values); });
-  start::open_run_folder(request);
->>>>>>> issue6
+  start::open_run_folder(request, variables);
   start::tell_ranks(request, options);
   return start_ranks(program, words, std::move(options));
 }

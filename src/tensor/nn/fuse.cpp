@@ -73,36 +73,40 @@ void convolution(jit::Stack& stack) {
 }
 
 const jit::RegisterOperators operators(
-    {jit::Operator("yoke::norm(Tensor x, Tensor? residual, Tensor weight, Tensor bias, Tensor(a!) "
-                   "mean, Tensor(b!) var, float momentum, float eps, bool relu) -> Tensor",
-                   [](jit::Stack& stack) { jit::push(stack, norm_of(stack).first); },
-                   c10::AliasAnalysisKind::FROM_SCHEMA),
-     jit::Operator("yoke::norm_twice(Tensor x, Tensor? residual, Tensor weight, Tensor bias, "
-                   "Tensor(a!) mean, Tensor(b!) var, float momentum, float eps, bool relu) -> "
-                   "(Tensor, Tensor)",
-                   [](jit::Stack& stack) {
-                     const auto [main, again] = norm_of(stack);
-                     jit::push(stack, main, again);
-                   },
-                   c10::AliasAnalysisKind::FROM_SCHEMA),
+    {jit::Operator(
+         "yoke::norm(Tensor x, Tensor? residual, Tensor weight, Tensor bias, Tensor(a!) "
+         "mean, Tensor(b!) var, float momentum, float eps, bool relu) -> Tensor",
+         [](jit::Stack& stack) { jit::push(stack, norm_of(stack).first); },
+         c10::AliasAnalysisKind::FROM_SCHEMA),
+     jit::Operator(
+         "yoke::norm_twice(Tensor x, Tensor? residual, Tensor weight, Tensor bias, "
+         "Tensor(a!) mean, Tensor(b!) var, float momentum, float eps, bool relu) -> "
+         "(Tensor, Tensor)",
+         [](jit::Stack& stack) {
+           const auto [main, again] = norm_of(stack);
+           jit::push(stack, main, again);
+         },
+         c10::AliasAnalysisKind::FROM_SCHEMA),
      jit::Operator("yoke::convolution(Tensor x, Tensor weight, Tensor? bias, int[] stride, int[] "
                    "padding, int[] dilation, int groups) -> Tensor",
                    convolution, c10::AliasAnalysisKind::FROM_SCHEMA),
-     jit::Operator("yoke::max_pool(Tensor x, int kernel, int stride, int padding) -> Tensor",
-                   [](jit::Stack& stack) {
-                     const std::int64_t padding = jit::pop(stack).toInt();
-                     const std::int64_t stride = jit::pop(stack).toInt();
-                     const std::int64_t kernel = jit::pop(stack).toInt();
-                     const at::Tensor x = jit::pop(stack).toTensor();
-                     jit::push(stack, max_pool2d(x, {kernel, stride, padding}));
-                   },
-                   c10::AliasAnalysisKind::FROM_SCHEMA),
-     jit::Operator("yoke::channel_mean(Tensor x) -> Tensor",
-                   [](jit::Stack& stack) {
-                     const at::Tensor x = jit::pop(stack).toTensor();
-                     jit::push(stack, global_avg_pool(x).unsqueeze(-1).unsqueeze(-1));
-                   },
-                   c10::AliasAnalysisKind::FROM_SCHEMA)});
+     jit::Operator(
+         "yoke::max_pool(Tensor x, int kernel, int stride, int padding) -> Tensor",
+         [](jit::Stack& stack) {
+           const std::int64_t padding = jit::pop(stack).toInt();
+           const std::int64_t stride = jit::pop(stack).toInt();
+           const std::int64_t kernel = jit::pop(stack).toInt();
+           const at::Tensor x = jit::pop(stack).toTensor();
+           jit::push(stack, max_pool2d(x, {kernel, stride, padding}));
+         },
+         c10::AliasAnalysisKind::FROM_SCHEMA),
+     jit::Operator(
+         "yoke::channel_mean(Tensor x) -> Tensor",
+         [](jit::Stack& stack) {
+           const at::Tensor x = jit::pop(stack).toTensor();
+           jit::push(stack, global_avg_pool(x).unsqueeze(-1).unsqueeze(-1));
+         },
+         c10::AliasAnalysisKind::FROM_SCHEMA)});
 
 bool is(const Node* node, const char* name) {
   return node->kind() == c10::Symbol::aten(name) ||
@@ -164,8 +168,7 @@ class FusedGraph {
 
   // Parameters take no gradients meanwhile: the tracer would refuse them as constants. Buffers are
   // put back.
-  static std::shared_ptr<jit::Graph> trace(torch::nn::Module& module,
-                                           const Fused::Forward& forward,
+  static std::shared_ptr<jit::Graph> trace(torch::nn::Module& module, const Fused::Forward& forward,
                                            const at::Tensor& example) {
     struct Kept {
       std::vector<at::Tensor> trained;
@@ -275,11 +278,11 @@ class FusedGraph {
     const bool twice = residual != nullptr && last->output()->uses().size() == 2;
     const jit::WithInsertPoint here(last);
     Value* other = residual != nullptr ? residual : graph_->insertConstant(c10::IValue());
-    Node* made = graph_->create(twice ? kNormTwice : kNorm,
-                                {norm->input(0), other, norm->input(1), norm->input(2),
-                                 norm->input(3), norm->input(4), norm->input(6), norm->input(7),
-                                 graph_->insertConstant(relu)},
-                                twice ? 2 : 1);
+    Node* made = graph_->create(
+        twice ? kNormTwice : kNorm,
+        {norm->input(0), other, norm->input(1), norm->input(2), norm->input(3), norm->input(4),
+         norm->input(6), norm->input(7), graph_->insertConstant(relu)},
+        twice ? 2 : 1);
     for (Value* output : made->outputs()) output->setType(c10::TensorType::get());
     graph_->insertNode(made);
     if (twice) {

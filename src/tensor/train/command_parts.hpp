@@ -26,15 +26,6 @@ void use_threads(const settings::TrainSettings& values);
                                            const data::DataLoaderOptions& options,
                                            const settings::TrainSettings& values);
 
-<<<<<<< HEAD
-// --precision on `device`.
-[[nodiscard]] precision::Precision precision_for(const settings::TrainSettings& values,
-                                                 at::Device device);
-
-// Parallel, devices, precision and capture; the rest is training's.
-[[nodiscard]] TrainerOptions trainer_options(const settings::TrainSettings& values,
-                                             comm::World& world);
-=======
 // What `look` gives; what there is to say of it, rank 0 says.
 template <class Look>
 auto said_once(const comm::World& world, const Look& look) {
@@ -43,9 +34,13 @@ auto said_once(const comm::World& world, const Look& look) {
   return look();
 }
 
-// Parallel, devices and metrics; the rest is training's.
-[[nodiscard]] TrainerOptions trainer_options(const settings::TrainSettings& values);
->>>>>>> issue6
+// --precision on `device`.
+[[nodiscard]] precision::Precision precision_for(const settings::TrainSettings& values,
+                                                 at::Device device);
+
+// Parallel, devices, precision, capture and metrics; the rest is training's.
+[[nodiscard]] TrainerOptions trainer_options(const settings::TrainSettings& values,
+                                             comm::World& world);
 
 // The value of that name. Requires: it is there.
 [[nodiscard]] double value_of(const NamedValues& values, const std::string& name);

@@ -117,16 +117,10 @@ int main(int argc, char** argv, const ModelSet& models) {
              return start::train_request(words, variables, schema);
            },
        .prepare =
-<<<<<<< HEAD
            [](const Request& request, const EnvironmentMap& variables,
               launch::LaunchOptions& options) {
-             (void)start::find_training_data(request.values);
-             start::open_run_folder(request, variables);
-=======
-           [](const Request& request, launch::LaunchOptions& options) {
              look_at([&] { return start::find_training_data(request.values); });
-             start::open_run_folder(request);
->>>>>>> issue6
+             start::open_run_folder(request, variables);
              start::tell_ranks(request, options);
            },
        .on_rank =
@@ -141,15 +135,10 @@ int eval_main(int argc, char** argv, const ModelSet& models) {
       argc, argv,
       {.read = [&](const auto& words,
                    const auto& variables) { return start::eval_request(words, variables, schema); },
-<<<<<<< HEAD
-       .prepare = [](const Request& request, const EnvironmentMap&,
-                     launch::LaunchOptions&) { (void)start::find_evaluation_data(request.values); },
-=======
        .prepare =
-           [](const Request& request, launch::LaunchOptions&) {
+           [](const Request& request, const EnvironmentMap&, launch::LaunchOptions&) {
              look_at([&] { return start::find_evaluation_data(request.values); });
            },
->>>>>>> issue6
        .on_rank =
            [&](comm::World& world, const Request& request, const EnvironmentMap&) {
              evaluate_on_rank(world, request, models);

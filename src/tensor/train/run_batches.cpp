@@ -68,7 +68,8 @@ void try_batch(const settings::TrainSettings& values, comm::World& world,
     trained.emplace_back(item.key(), item.value());
     numel += item.value().numel();
   }
-  // Two slots a parameter, as AdamW's: SGD's step with momentum, and as much again where it applies.
+  // Two slots a parameter, as AdamW's: SGD's step with momentum, and as much again where it
+  // applies.
   optim::SGD optimizer(trained, {.lr = 0, .momentum = 0.9});
   const bool adamw = values.optimizer == settings::Optimizer::adamw;
   const at::Tensor second =
@@ -105,8 +106,7 @@ std::int64_t largest_that_fits(const settings::TrainSettings& values, comm::Worl
   const std::int64_t share = std::max<std::int64_t>(1, images.size() / world.size());
   const std::int64_t fits = find_batch_size(
       {.start = std::min(kFirstBatch, share), .most = share},
-      [&](std::int64_t rows) { try_batch(values, world, images, make, rows); },
-      world.host_group());
+      [&](std::int64_t rows) { try_batch(values, world, images, make, rows); }, world.host_group());
   return fits;
 }
 
@@ -114,9 +114,8 @@ std::optional<RunBatches> kept_in(const fs::path& file) {
   std::error_code error;
   if (!fs::exists(file, error)) return {};
   const Json json = core::parse_json(core::read_file(file), file.string());
-  return RunBatches{.batch = json.at("batch"),
-                    .accumulate = json.at("accumulate"),
-                    .ranks = json.at("ranks")};
+  return RunBatches{
+      .batch = json.at("batch"), .accumulate = json.at("accumulate"), .ranks = json.at("ranks")};
 }
 
 std::int64_t global_of(const RunBatches& batches) {
@@ -156,12 +155,12 @@ RunBatches settle_batches(const settings::TrainSettings& values, comm::World& wo
   if (goes_on) {
     if (const auto kept = kept_in(file)) return taken_up(*kept, world);
   }
-  RunBatches batches{.batch = values.batch_size,
-                     .accumulate = values.accumulate,
-                     .ranks = world.size()};
+  RunBatches batches{
+      .batch = values.batch_size, .accumulate = values.accumulate, .ranks = world.size()};
   if (values.auto_batch) {
     batches.batch = largest_that_fits(values, world, images, make);
-    if (world.is_main()) core::say(core::Level::info, text("batch size ", batches.batch, " per rank"));
+    if (world.is_main())
+      core::say(core::Level::info, text("batch size ", batches.batch, " per rank"));
   }
   if (values.global_batch > 0) {
     const BatchPlan plan = plan_batches(values.global_batch, batches.batch, world.size());

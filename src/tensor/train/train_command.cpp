@@ -267,16 +267,10 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
   use_threads(values);
   const StopSignals signals(values.stop_signals);
   const bool goes_on = start::goes_on(values, variables);
-<<<<<<< HEAD
   if (world.is_main() && !start::is_open(values.out, variables))
     start::open_run_folder(request, variables);
-  const start::DataSource source = start::find_training_data(values);
-=======
-  if (world.is_main() && !goes_on && !start::is_open(values.out, variables))
-    start::open_run_folder(request);
   const start::DataSource source =
       said_once(world, [&] { return start::find_training_data(values); });
->>>>>>> issue6
   if (world.is_main()) keep_classes(source, values.out, goes_on);
   const ImageData images = training_data(source, values, bad_sample_list(values.out, world.rank()));
   const models::InputOptions input = input_options(*images.training, source.num_classes);
@@ -313,13 +307,9 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
   Trainer trainer(model, world, std::move(options));
   const TrainResult fit = trainer.fit(training, *optimizer, &validation);
   if (fit.stopped_by != 0) return stopped(fit, values, world);
-<<<<<<< HEAD
-  if (world.is_main()) save(fit, values, world, *model, images.training->size());
-=======
   if (!world.is_main()) return 0;
   say_data_wait(fit, training.report());
-  save(fit, values, world, *model);
->>>>>>> issue6
+  save(fit, values, world, *model, images.training->size());
   return 0;
 }
 

@@ -71,7 +71,8 @@ at::Tensor images(std::int64_t rows, int number = 0) {
 
 void expect_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::allclose(a[i], b[i], 1e-9, 1e-10)) << i;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    EXPECT_TRUE(at::allclose(a[i], b[i], 1e-9, 1e-10)) << i;
 }
 
 std::vector<at::Tensor> gradients(const Net& net) {

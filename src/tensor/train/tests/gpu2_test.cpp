@@ -103,8 +103,8 @@ double difference(comm::World& world, const Setting& setting) {
   if (setting.normed) nn::synchronise_norms(*model, world.group());
   DistributedDataParallel parallel(model, world);
   const std::int64_t first = world.rank() == 0 ? 0 : setting.rows_of_rank_0;
-  const std::int64_t rows = world.rank() == 0 ? setting.rows_of_rank_0
-                                              : kRows - setting.rows_of_rank_0;
+  const std::int64_t rows =
+      world.rank() == 0 ? setting.rows_of_rank_0 : kRows - setting.rows_of_rank_0;
   train(*model, world, setting, [&](const at::Tensor& x) { return parallel(x); }, first, rows);
 
   Setting eager = setting;
@@ -141,7 +141,9 @@ TEST(TwoCards, EagerAndCapturedStepsTrainAsOneCardOnTheJoinedBatch) {
   expect_close({.capture = true}, 1e-5);
 }
 
-TEST(TwoCards, UnevenRowsTrainAsOneCardOnTheJoinedBatch) { expect_close({.rows_of_rank_0 = 9}, 1e-5); }
+TEST(TwoCards, UnevenRowsTrainAsOneCardOnTheJoinedBatch) {
+  expect_close({.rows_of_rank_0 = 9}, 1e-5);
+}
 
 TEST(TwoCards, Bf16StaysWithinItsRounding) {
   expect_close({.precision = precision::Precision::bf16, .capture = true}, 2e-2);
