@@ -97,7 +97,7 @@ const jit::RegisterOperators operators(
            const std::int64_t stride = jit::pop(stack).toInt();
            const std::int64_t kernel = jit::pop(stack).toInt();
            const at::Tensor x = jit::pop(stack).toTensor();
-           jit::push(stack, max_pool2d(x, {kernel, stride, padding}));
+           jit::push(stack, max_pool2d(x, MaxPool2dOptions{kernel, stride, padding}));
          },
          c10::AliasAnalysisKind::FROM_SCHEMA),
      jit::Operator(

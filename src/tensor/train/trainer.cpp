@@ -14,6 +14,7 @@
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/data/data_loader.hpp"
+#include "yoke/models/layout.hpp"
 #include "yoke/precision/autocast.hpp"
 
 namespace yoke::train {
@@ -99,8 +100,9 @@ std::int64_t optimizer_steps(const data::DataLoader& loader, const TrainerOption
 Trainer::Trainer(AnyModule model, comm::World& world, TrainerOptions options) {
   require_sane(options);
   take_defaults(options);
-  auto wrapped = wrap(model, world, options.parallel, options.device_ids);
   const at::Device device = world.device();
+  if (options.channels_last.value_or(device.is_cuda())) models::to_channels_last(*model);
+  auto wrapped = wrap(model, world, options.parallel, options.device_ids);
   precision::require_supported(options.precision, device);
   precision::set_product_format(options.precision);
   const bool scales = precision::needs_scaler(options.precision);

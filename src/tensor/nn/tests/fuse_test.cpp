@@ -47,7 +47,8 @@ struct Net : torch::nn::Module {
     out = register_module("out", torch::nn::Linear(16, 5));
   }
   at::Tensor forward(const at::Tensor& x) {
-    at::Tensor y = at::relu_(bn->forward(conv->forward(x)));
+    at::Tensor y = bn->forward(conv->forward(x));
+    at::relu_(y);
     y = at::max_pool2d(y, {3, 3}, {2, 2}, {1, 1});
     y = second->forward(first->forward(y));
     return out->forward(at::adaptive_avg_pool2d(y, {1, 1}).flatten(1));

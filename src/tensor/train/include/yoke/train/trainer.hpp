@@ -91,6 +91,8 @@ struct TrainerOptions {
 
   precision::Precision precision = precision::Precision::fp32;  ///< fp16 scales gradients by itself
   bool capture = false;  ///< on a card: replay full batches from a CUDA graph; see Step
+  std::optional<bool> channels_last{};  ///< lay the model's 4-D weights out as N, H, W, C, and with
+                                        ///< them all that convolutions write; nothing: on a card
 
   std::int64_t epochs = 1;
   std::int64_t max_steps = 0;   ///< optimizer steps; 0: no limit
