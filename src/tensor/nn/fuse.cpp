@@ -140,6 +140,7 @@ class FusedGraph {
       : graph_(trace(module, forward, example)) {
     take_tensors_from(module);
     rewrite();
+    take_counters_from(module);
     jit::EliminateDeadCode(graph_);
     code_ = jit::Code(graph_, "fused forward");
   }
@@ -156,6 +157,10 @@ class FusedGraph {
     for (const Input& input : inputs_)
       stack.emplace_back(input.convolution ? cast_of(input.tensor) : input.tensor);
     jit::InterpreterState(code_).run(stack);
+    {
+      const at::NoGradGuard no_grad;
+      for (at::Tensor& counter : counters_) counter.add_(1);
+    }
     return jit::pop(stack).toTensor();
   }
 
@@ -217,6 +222,23 @@ class FusedGraph {
     }
   }
 
+  // A norm counts its batches by an addition whose result nothing uses; the tracer drops it.
+  void take_counters_from(const torch::nn::Module& module) {
+    const std::string name = "num_batches_tracked";
+    std::unordered_map<std::string, at::Tensor> parameters;
+    for (const auto& item : module.named_parameters()) parameters[item.key()] = item.value();
+    for (const auto& item : module.named_buffers()) {
+      if (!item.key().ends_with(name)) continue;
+      const std::string path = item.key().substr(0, item.key().size() - name.size());
+      const auto weight = parameters.find(path + "weight");
+      const bool counted =
+          weight != parameters.end() && std::ranges::any_of(normed_, [&](const at::Tensor& one) {
+            return one.is_same(weight->second);
+          });
+      if (counted) counters_.push_back(item.value());
+    }
+  }
+
   void rewrite() {
     std::vector<Node*> nodes;  // none of which goes before its turn
     for (Node* node : graph_->nodes()) {
@@ -255,6 +277,9 @@ class FusedGraph {
     if (!is_true(norm->input(5))) {
       report_.left.emplace_back("a batch norm in evaluation mode");
       return;
+    }
+    for (const Input& input : inputs_) {
+      if (input.value == norm->input(1)) normed_.push_back(input.tensor);
     }
     Node* last = norm;
     Value* residual = nullptr;
@@ -355,6 +380,8 @@ class FusedGraph {
 
   std::shared_ptr<jit::Graph> graph_;
   std::vector<Input> inputs_;
+  std::vector<at::Tensor> normed_;    // weights of the norms that are rewritten
+  std::vector<at::Tensor> counters_;  // their num_batches_tracked
   jit::Code code_;
   FuseReport report_;
 };

@@ -1,10 +1,10 @@
-#include "yoke/nn/cast_together.hpp"
-
 #include <vector>
 
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
+
+#include "yoke/nn/cast_together.hpp"
 
 namespace yoke::nn {
 namespace {
