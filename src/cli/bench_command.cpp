@@ -286,7 +286,8 @@ class ParallelBench {
         call({.way = "PyTorch in a CUDA graph"}, with({"--graph"}), 1, batch);
         call({.way = "torch.compile"}, with({"--compile", "default"}), 1, batch);
         if (request_.max_autotune)
-          call({.way = "torch.compile max-autotune"}, with({"--compile", "max-autotune"}), 1, batch);
+          call({.way = "torch.compile max-autotune"}, with({"--compile", "max-autotune"}), 1,
+               batch);
         call({.way = "torch.compile in a CUDA graph"}, with({"--compile", "default", "--graph"}), 1,
              batch);
       }
@@ -344,11 +345,12 @@ class ParallelBench {
 };
 
 int bench_parallel(const Words& arguments) {
-  const OptionWords words = read_options({.command = "yoke bench parallel",
-                                          .values = {"--model", "--batch-sizes", "--precision",
-                                                     "--devices", "--steps", "--data", "--python"},
-                                          .flags = {"--rivals", "--quick-rivals", "--json", "--markdown", "--help"}},
-                                         arguments);
+  const OptionWords words =
+      read_options({.command = "yoke bench parallel",
+                    .values = {"--model", "--batch-sizes", "--precision", "--devices", "--steps",
+                               "--data", "--python"},
+                    .flags = {"--rivals", "--quick-rivals", "--json", "--markdown", "--help"}},
+                   arguments);
   if (words.has("--help")) return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
   require_no_rest(words);
   ParallelRequest request{.subject = Subject(words)};

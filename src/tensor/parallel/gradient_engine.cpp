@@ -493,8 +493,7 @@ void GradientEngine::State::gradient_arrived(std::size_t index) {
 // One rank whose micro-batches were of one size: its gradients are the mean already, and stay where
 // autograd has put them.
 bool GradientEngine::State::is_mean_already() const {
-  return group->size() == 1 && report.order_learnt &&
-         window.estimate * window.passes == window.total;
+  return group->size() == 1 && window.estimate * window.passes == window.total;
 }
 
 void GradientEngine::State::note_used(Bucket& bucket) {
@@ -629,8 +628,9 @@ void GradientEngine::State::learn_order() {
   std::vector<Bucket> old = std::move(buckets);
   std::vector<at::Tensor> gradients(slots.size());
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].parameter.grad().defined())
-      gradients[i] = old[slots[i].bucket].views[slots[i].place];
+    const at::Tensor& gradient = slots[i].parameter.grad();
+    const at::Tensor& view = old[slots[i].bucket].views[slots[i].place];
+    if (gradient.defined() && gradient.data_ptr() == view.data_ptr()) gradients[i] = view;
   }
   lay_out(agreed);
   for (std::size_t i = 0; i < slots.size(); ++i) {
