@@ -32,7 +32,7 @@ using Tensors = Step::Tensors;
 
 class Net : public torch::nn::Cloneable<Net> {
  public:
-  explicit Net(bool normed) : normed(normed) { Net::reset(); }
+  explicit Net(bool with_norm) : normed(with_norm) { Net::reset(); }
   void reset() override {
     conv = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 16, 3)));
     if (normed) norm = register_module("norm", nn::BatchNorm2d(16));
