@@ -46,6 +46,12 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
+std::string shown(const std::vector<ImageContent::Installed>& copies) {
+  std::vector<std::string> versions;
+  for (const auto& one : copies) versions.push_back(one.version);
+  return core::joined(versions);
+}
+
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -106,15 +112,20 @@ void ImageContent::add(const std::vector<LayerEntry>& entries) {
     found_.push_back({"driver-inside", fault.severity, layer, fault.path, fault.reason});
 }
 
-std::map<std::string, std::vector<std::string>> ImageContent::packages() const {
-  std::map<std::string, std::vector<std::string>> out;
+std::map<std::string, std::vector<ImageContent::Installed>> ImageContent::packages() const {
+  std::map<std::string, std::vector<Installed>> out;
   constexpr std::string_view kEnd = ".dist-info/METADATA";
   for (const auto& [path, file] : files_) {
     if (!path.ends_with(kEnd)) continue;
-    const std::string stem = name_of(path.substr(0, path.size() - kEnd.size()));
-    const std::size_t dash = stem.find('-');
+    const std::string stem = path.substr(0, path.size() - kEnd.size());
+    const std::string folder = folder_of(stem);
+    // Deeper ones are copies that a package keeps for itself.
+    if (!folder.ends_with("site-packages") && !folder.ends_with("dist-packages")) continue;
+    const std::string name = name_of(stem);
+    const std::size_t dash = name.find('-');
     if (dash == std::string::npos) continue;
-    out[stack::canonical_name(stem.substr(0, dash))].push_back(stem.substr(dash + 1));
+    out[stack::canonical_name(name.substr(0, dash))].push_back(
+        {.folder = folder, .version = name.substr(dash + 1)});
   }
   return out;
 }
@@ -152,10 +163,13 @@ std::vector<ImageFault> ImageContent::faults() const {
   }
   const std::vector<ImageFault> twice = double_cuda();
   out.insert(out.end(), twice.begin(), twice.end());
-  for (const auto& [name, versions] : packages()) {
-    if (versions.size() > 1)
-      out.push_back({"package-twice", Severity::error, -1, name,
-                     text("installed more than once: ", core::joined(versions))});
+  for (const auto& [name, copies] : packages()) {
+    for (std::size_t i = 1; i < copies.size(); ++i) {
+      if (copies[i].folder == copies[i - 1].folder)
+        out.push_back({"package-twice", Severity::error, -1, name,
+                       text("installed as ", copies[i - 1].version, " and as ", copies[i].version,
+                            " in ", copies[i].folder)});
+    }
   }
   return out;
 }
@@ -171,16 +185,16 @@ std::vector<ImageFault> ImageContent::against(const WheelLock& lock,
     const auto found = have.find(wheel.name);
     if (found == have.end()) {
       add(wheel.name, text("the lock has ", wheel.version, ", the image has none"));
-    } else if (std::none_of(found->second.begin(), found->second.end(), [&](const auto& version) {
-                 return stack::Version::parse(version) == stack::Version::parse(wheel.version);
+    } else if (std::none_of(found->second.begin(), found->second.end(), [&](const auto& one) {
+                 return stack::Version::parse(one.version) == stack::Version::parse(wheel.version);
                })) {
       add(wheel.name,
-          text("the lock has ", wheel.version, ", the image has ", core::joined(found->second)));
+          text("the lock has ", wheel.version, ", the image has ", shown(found->second)));
     }
   }
-  for (const auto& [name, versions] : have) {
+  for (const auto& [name, copies] : have) {
     if (parts.is_guarded(name) && lock.find(name) == nullptr)
-      add(name, text("the image has ", core::joined(versions), ", the lock has none"));
+      add(name, text("the image has ", shown(copies), ", the lock has none"));
   }
   return out;
 }

@@ -208,8 +208,8 @@ class Renderer {
     out += text(" \\\n      org.opencontainers.image.title=\"yoke\"",
                 " \\\n      org.opencontainers.image.version=", quoted("v" + plan_.release));
     if (plan_.has("jupyter")) out += "\nEXPOSE 8888";
-    return text(out, "\nWORKDIR /workspace\nENTRYPOINT [\"/usr/bin/tini\", \"--\", \"", kOwn,
-                "/entry\"]\n");
+    return text(out, "\nWORKDIR /workspace\nENTRYPOINT [\"/usr/bin/tini\", \"-s\", \"--\", \"",
+                kOwn, "/entry\"]\n");
   }
 
   [[nodiscard]] bool base_has_no_toolkit() const {

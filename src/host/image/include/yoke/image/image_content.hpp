@@ -39,8 +39,12 @@ class ImageContent {
 
   [[nodiscard]] const std::map<std::string, File>& files() const noexcept { return files_; }
 
-  /// Python packages by canonical name, with all versions found.
-  [[nodiscard]] std::map<std::string, std::vector<std::string>> packages() const;
+  /// Python packages by canonical name, with the version in each folder of packages.
+  struct Installed {
+    std::string folder{};
+    std::string version{};
+  };
+  [[nodiscard]] std::map<std::string, std::vector<Installed>> packages() const;
 
   /// Driver files, secrets in any layer, bytes that a later layer hides, CUDA libraries that are
   /// there twice.
