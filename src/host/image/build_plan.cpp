@@ -169,8 +169,8 @@ class Planner {
     std::string hint = "yoke stack resolve shows what there is";
     if (!resolution.neighbours.empty()) {
       const stack::Neighbour& near = resolution.neighbours.front();
-      hint =
-          text("nearest: torch ", near.set.title(), near.change.empty() ? "" : " " + near.change);
+      const bool says_it = near.change.find(near.set.title()) != std::string::npos;
+      hint = text("nearest: torch ", near.set.title(), says_it ? "" : " " + near.change);
     }
     throw Error(Code::unsupported,
                 text("no set fits torch ", request_.release, ", CUDA ", request_.cuda, ", Python ",
