@@ -64,7 +64,7 @@ class BadInput : public Scene {
 TEST_F(BadInput, MissingFolder) {
   const std::string nowhere = (folder() / "nowhere").string();
 
-  expect_refused(train({"--data", nowhere}), 2, {nowhere, "no such folder"});
+  expect_refused(train({"--data", nowhere}), 2, {nowhere, "no such file or folder"});
 }
 
 TEST_F(BadInput, FolderWithoutImages) {
@@ -190,8 +190,14 @@ TEST_F(BadInput, FullDiskLeavesNoHalfWrittenFile) {
   if (!disk.mounted())
     GTEST_SKIP() << "a file system of a limited size needs root: mount(2) was refused";
 
-  const ChildResult result = train({"--out", (folder() / "disk/run").string()});
+  const ChildResult at_checkpoint = train({"--out", (folder() / "disk/first").string()});
+  EXPECT_EQ(at_checkpoint.exit_code, 1);
+  EXPECT_THAT(last_line(at_checkpoint.err),
+              AllOf(HasSubstr("checkpoints: "), HasSubstr("needed, ")));
+  EXPECT_THAT(files_in(folder() / "disk/first/checkpoints"), IsEmpty());
 
+  const ChildResult result =
+      train({"--checkpoint-every", "-1", "--out", (folder() / "disk/run").string()});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(last_line(result.err),
               AllOf(HasSubstr("No space left on device"), HasSubstr("state_dict.pt")));

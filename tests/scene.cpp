@@ -28,7 +28,7 @@ bool has_variable(pid_t pid, const std::string& assignment) try {
   return false;  // it has ended, or is another user's
 }
 
-std::vector<pid_t> living_with(const std::string& assignment) {
+std::vector<pid_t> living_with_variable(const std::string& assignment) {
   std::vector<pid_t> found;
   std::error_code error;
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
@@ -87,6 +87,15 @@ core::ChildResult Scene::yoke(const std::vector<std::string>& words,
 
 core::ChildResult Scene::run(const std::string& program, const std::vector<std::string>& words,
                              const core::EnvironmentMap& set) {
+  return core::run_child(child(program, words, set));
+}
+
+std::unique_ptr<core::Child> Scene::start(const std::vector<std::string>& words) const {
+  return std::make_unique<core::Child>(child(binary_dir() + "/bin/yoke", words, {}));
+}
+
+core::ChildOptions Scene::child(const std::string& program, const std::vector<std::string>& words,
+                                const core::EnvironmentMap& set) const {
   core::ChildOptions options{.command = {program}, .limit = 90s};
   options.command.insert(options.command.end(), words.begin(), words.end());
   options.variables = core::environment();
@@ -99,15 +108,22 @@ core::ChildResult Scene::run(const std::string& program, const std::vector<std::
   options.variables->insert_or_assign("XDG_CACHE_HOME", (folder_ / "cache").string());
   options.variables->insert_or_assign(kMark, mark_);
   for (const auto& [name, value] : set) options.variables->insert_or_assign(name, value);
-  return core::run_child(options);
+  return options;
+}
+
+std::vector<pid_t> Scene::living_with(const std::string& variable) const {
+  std::vector<pid_t> found = living_with_variable(std::string(kMark) + "=" + mark_);
+  std::erase_if(found, [&](pid_t pid) { return !has_variable(pid, variable); });
+  return found;
 }
 
 std::vector<pid_t> Scene::left_behind() const {
   const auto limit = std::chrono::steady_clock::now() + 10s;
-  std::vector<pid_t> left = living_with(std::string(kMark) + "=" + mark_);
+  const std::string mine = std::string(kMark) + "=" + mark_;
+  std::vector<pid_t> left = living_with_variable(mine);
   while (!left.empty() && std::chrono::steady_clock::now() < limit) {
     ::poll(nullptr, 0, 20);
-    left = living_with(std::string(kMark) + "=" + mark_);
+    left = living_with_variable(mine);
   }
   return left;
 }

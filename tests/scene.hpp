@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,12 @@ class Scene : public ::testing::Test {
   core::ChildResult run(const std::string& program, const std::vector<std::string>& words,
                         const core::EnvironmentMap& set = {});
 
+  /// Starts `bin/yoke` with these words and does not wait.
+  [[nodiscard]] std::unique_ptr<core::Child> start(const std::vector<std::string>& words) const;
+
+  /// The processes of this scene that live and whose environment holds that, as "RANK=1".
+  [[nodiscard]] std::vector<pid_t> living_with(const std::string& variable) const;
+
   /// Processes of this scene that still live; waits up to 10 s for them to go.
   [[nodiscard]] std::vector<pid_t> left_behind() const;
 
@@ -46,6 +53,10 @@ class Scene : public ::testing::Test {
   [[nodiscard]] static std::vector<std::string> files_in(const std::filesystem::path& folder);
 
  private:
+  [[nodiscard]] core::ChildOptions child(const std::string& program,
+                                         const std::vector<std::string>& words,
+                                         const core::EnvironmentMap& set) const;
+
   std::filesystem::path folder_;
   std::string mark_;
 };

@@ -25,8 +25,14 @@ int train_command(const std::vector<std::string>& words);
 // Evaluate trained weights; docs/cmd/eval.md.
 int eval_command(const std::vector<std::string>& words);
 
+// Look at checkpoints and weights, convert and average them; docs/cmd/checkpoint.md.
+int checkpoint_command(const std::vector<std::string>& words);
+
 // Whether this machine can train; docs/cmd/doctor.md.
 int doctor_command(const std::vector<std::string>& words);
+
+// Time training steps; docs/cmd/bench.md.
+int bench_command(const std::vector<std::string>& words);
 
 // Which versions fit each other; docs/cmd/stack.md.
 int stack_command(const std::vector<std::string>& words);

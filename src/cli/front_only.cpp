@@ -23,6 +23,8 @@ namespace {
 
 int train_command(const std::vector<std::string>&) { not_here("train"); }
 int eval_command(const std::vector<std::string>&) { not_here("eval"); }
+int bench_command(const std::vector<std::string>&) { not_here("bench"); }
+int checkpoint_command(const std::vector<std::string>&) { not_here("checkpoint"); }
 int data_command(const std::vector<std::string>&) { not_here("data"); }
 
 }  // namespace yoke::cli

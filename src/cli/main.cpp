@@ -1,19 +1,14 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
-#include <exception>
 #include <iterator>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "command.hpp"
-#include "exit_code.hpp"
+#include "program_main.hpp"
 #include "yoke/core/console.hpp"
-#include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 
 namespace yoke::cli {
@@ -24,7 +19,11 @@ constexpr std::array kCommands{
     Command{"eval", "evaluate trained weights", eval_command},
     Command{"launch", "start a program once per GPU, or as often as said, and watch it",
             launch_command},
+    Command{"checkpoint", "list, check, show, convert and average what was saved",
+            checkpoint_command},
     Command{"data", "inspect, verify, pack and measure training data", data_command},
+    Command{"bench", "time training steps: where one goes, and every way on 1 to N devices",
+            bench_command},
     Command{"doctor", "whether this machine can train, and if not, what to do", doctor_command},
     Command{"image", "check, build and run images in which the versions fit", image_command},
     Command{"stack", "which torch, CUDA, driver and Python fit each other", stack_command},
@@ -84,15 +83,4 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace yoke::cli
 
-int main(int argc, char** argv) {
-  yoke::core::attach(std::make_shared<yoke::core::StreamConsole>(STDERR_FILENO));
-  try {
-    return yoke::cli::run({argv + std::min(1, argc), argv + argc});
-  } catch (const yoke::Error& error) {
-    yoke::core::say(yoke::core::Level::error, error.what());
-    return yoke::cli::exit_code(error.code());
-  } catch (const std::exception& error) {
-    yoke::core::say(yoke::core::Level::error, error.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return yoke::cli::program_main(argc, argv, yoke::cli::run); }

@@ -34,7 +34,7 @@ int train_command(const std::vector<std::string>& words) {
   launch::LaunchOptions options =
       start::rank_options(request, launch::machine_resources(), variables);
   (void)start::find_training_data(request.values);
-  start::open_run_folder(request);
+  start::open_run_folder(request, variables);
   start::tell_ranks(request, options);
   return start_ranks(program, words, std::move(options));
 }

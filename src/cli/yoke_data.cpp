@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,8 +11,7 @@
 #include "data_bench.hpp"
 #include "data_options.hpp"
 #include "data_reports.hpp"
-#include "exit_code.hpp"
-#include "yoke/core/console.hpp"
+#include "program_main.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/device/host.hpp"
@@ -107,15 +105,4 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace yoke::cli
 
-int main(int argc, char** argv) {
-  yoke::core::attach(std::make_shared<yoke::core::StreamConsole>(STDERR_FILENO));
-  try {
-    return yoke::cli::run({argv + std::min(1, argc), argv + argc});
-  } catch (const yoke::Error& error) {
-    yoke::core::say(yoke::core::Level::error, error.what());
-    return yoke::cli::exit_code(error.code());
-  } catch (const std::exception& error) {
-    yoke::core::say(yoke::core::Level::error, error.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return yoke::cli::program_main(argc, argv, yoke::cli::run); }

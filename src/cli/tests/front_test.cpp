@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "yoke/core/environment.hpp"
+#include "yoke/core/files.hpp"
 #include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/device/host.hpp"
@@ -202,19 +204,51 @@ TEST(Launch, PrefixesSayWhichRankSpoke) {
   EXPECT_THAT(result.err, AllOf(HasSubstr("[r0] err 0\n"), HasSubstr("[r1] err 1\n")));
 }
 
-TEST(Launch, AsOneOfSeveralTasksItIsRefused) {
+TEST(Launch, AsOneOfSeveralTasksOfAMachineItIsRefused) {
   const ChildResult result =
       yoke({"launch", "--ranks", "2", "echo", "started"}, {{"SLURM_PROCID", "1"},
                                                            {"SLURM_NTASKS", "2"},
                                                            {"SLURM_STEP_ID", "0"},
                                                            {"SLURM_JOB_ID", "7"},
-                                                           {"SLURM_LOCALID", "0"},
-                                                           {"SLURM_NODEID", "1"},
-                                                           {"SLURM_NNODES", "2"}});
+                                                           {"SLURM_LOCALID", "1"},
+                                                           {"SLURM_NODEID", "0"},
+                                                           {"SLURM_NNODES", "1"}});
 
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, AllOf(HasSubstr("rank 1 of 2"), HasSubstr("slurm")));
+}
+
+TEST(Launch, AnMpSpawnScriptIsToldWhatToUse) {
+  const auto script =
+      std::filesystem::temp_directory_path() / core::text("spawn-", ::getpid(), ".py");
+  core::write_atomically(script, "import torch.multiprocessing as mp\nmp.spawn(run, nprocs=2)\n");
+
+  const ChildResult result = yoke({"launch", "--ranks", "2", script.string()});
+
+  std::filesystem::remove(script);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("mp.spawn"), HasSubstr("yoke launch --ranks 1")));
+}
+
+TEST(Launch, TorchrunsVariablesChooseTheRanks) {
+  const ChildResult result = yoke({"launch", "sh", "-c", "echo $RANK/$WORLD_SIZE"},
+                                  {{"PET_NPROC_PER_NODE", "2"}, {"PET_MAX_RESTARTS", "3"}});
+
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("0/2\n"), HasSubstr("1/2\n")));
+}
+
+TEST(Launch, AJobFileIsWrittenAndNothingStarted) {
+  const ChildResult slurm = yoke({"launch", "--emit", "slurm", "--nnodes", "2", "--nproc-per-node",
+                                  "8", "--partition", "gpu", "--", "./train", "--lr", "0.1"});
+  const ChildResult no_count = yoke({"launch", "--emit", "slurm", "--", "./train"});
+
+  EXPECT_EQ(slurm.exit_code, 0) << slurm.err;
+  EXPECT_THAT(slurm.out,
+              AllOf(HasSubstr("#SBATCH --nodes=2\n"), HasSubstr("#SBATCH --partition=gpu\n")));
+  EXPECT_EQ(no_count.exit_code, 2);
+  EXPECT_THAT(no_count.err, HasSubstr("--nproc-per-node"));
 }
 
 TEST(Launch, ALeftoverRankOfAProfileIsNoHindrance) {

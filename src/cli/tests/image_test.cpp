@@ -195,6 +195,22 @@ TEST_F(ImageRun, ASignalReachesTheProgramWhichSaves) {
   EXPECT_EQ(result.exit_code, 3);
 }
 
+TEST_F(ImageRun, YokeLaunchStartsItsRanksInIt) {
+  add(YOKE_PROGRAM);
+  core::write_atomically(root() / "etc" / "mark", "inside\n");
+
+  const ChildResult result = core::run_child(
+      {.command = {YOKE_PROGRAM, "launch", "--cpu", "--ranks", "2", "--grace", "1", "--image",
+                   root().string(), "--", "sh", "-c",
+                   "cat /etc/mark; echo rank $RANK of $WORLD_SIZE; test $RANK = 0 || exit 3"},
+       .limit = 60s});
+
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("inside\n"), HasSubstr("rank 0 of 2\n"), HasSubstr("rank 1 of 2\n")));
+  EXPECT_THAT(result.err, HasSubstr("rank 1"));
+}
+
 TEST_F(Image, RenderedInTwoFoldersTheFilesAreTheSame) {
   const std::vector<std::string> words{"render", "v2.11", "--cuda", "13.0", "--without", "yoke"};
   for (const char* name : {"a", "b"}) {

@@ -69,6 +69,50 @@ TEST(PythonUnderLaunch, B027TheWordsOfARecordedErrorAreTheLastLine) {
               AllOf(HasSubstr("rank 1 (host "), HasSubstr("bad label 11 in sample 42")));
 }
 
+std::string beside(const std::string& name) {
+  return (std::filesystem::path(script).parent_path() / name).string();
+}
+
+bool has_package(const std::string& name) {
+  return core::run_child({.command = {python, "-c", "import " + name}, .limit = 60s}).succeeded();
+}
+
+/// The two ranks say the same weights.
+void expect_equal_ranks(const ChildResult& result, const std::string& who) {
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto weights_of = [&](int rank) {
+    const std::string begin = who + " rank " + std::to_string(rank) + " of 2 weights ";
+    const std::size_t at = result.out.find(begin);
+    return at == std::string::npos
+               ? begin + "is missing"
+               : result.out.substr(at + begin.size(),
+                                   result.out.find('\n', at) - at - begin.size());
+  };
+  EXPECT_EQ(weights_of(0), weights_of(1)) << result.out;
+}
+
+TEST(PythonUnderLaunch, ADdpScriptRunsUnchanged) {
+  expect_equal_ranks(
+      core::run_child(launch({"--ranks", "2", "--", python, beside("ddp_script.py")})), "ddp");
+}
+
+TEST(PythonUnderLaunch, ALightningScriptRunsUnchanged) {
+  if (!has_package("lightning") && !has_package("pytorch_lightning"))
+    GTEST_SKIP() << python << " has no lightning";
+
+  expect_equal_ranks(
+      core::run_child(launch({"--ranks", "2", "--", python, beside("lightning_script.py")})),
+      "lightning");
+}
+
+TEST(PythonUnderLaunch, AnAccelerateScriptRunsUnchanged) {
+  if (!has_package("accelerate")) GTEST_SKIP() << python << " has no accelerate";
+
+  expect_equal_ranks(
+      core::run_child(launch({"--ranks", "2", "--", python, beside("accelerate_script.py")})),
+      "accelerate");
+}
+
 }  // namespace
 }  // namespace yoke::cli
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "yoke/core/descriptor.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 
@@ -20,21 +21,13 @@ namespace {
       core::text(doing, " ", path.string(), ": ", std::generic_category().message(system_error)));
 }
 
-/// Closes on the way out; a mapping outlives its descriptor.
-struct Descriptor {
-  int number;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
-
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.number < 0) fail("open", path, errno);
+  const core::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) fail("open", path, errno);
   struct stat info{};
-  if (::fstat(file.number, &info) != 0) fail("look at", path, errno);
+  if (::fstat(file.get(), &info) != 0) fail("look at", path, errno);
   if (S_ISDIR(info.st_mode)) fail("read", path, EISDIR);
   if (!S_ISREG(info.st_mode)) {
     throw Error(Code::io,
@@ -43,7 +36,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile({}));
   void* start =
-      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.number, 0);
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.get(), 0);
   if (start == MAP_FAILED) fail("map", path, errno);
   return std::shared_ptr<const MappedFile>(new MappedFile({static_cast<std::byte*>(start), size}));
 }

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "yoke/core/descriptor.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
@@ -23,30 +24,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A descriptor that closes itself.
-class Handle {
- public:
-  Handle() = default;
-  explicit Handle(int descriptor) : descriptor_(descriptor) {}
-  Handle(Handle&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Handle& operator=(Handle&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~Handle() { close(); }
-  void close() {
-    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-  }
-  [[nodiscard]] int get() const { return descriptor_; }
-  [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }
-
- private:
-  int descriptor_ = -1;
-};
-
 struct Pipe {
-  Handle read;
-  Handle write;
+  Descriptor read;
+  Descriptor write;
 };
 
 Pipe make_pipe() {
@@ -54,7 +34,7 @@ Pipe make_pipe() {
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw Error(Code::io, text("open a pipe: ", std::generic_category().message(errno)));
   }
-  return {Handle(ends[0]), Handle(ends[1])};
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
@@ -88,9 +68,9 @@ struct Child::State {
   Clock::time_point deadline;
   pid_t pid = 0;
   bool reaped = false;
-  Handle input;
-  Handle out;
-  Handle err;
+  Descriptor input;
+  Descriptor out;
+  Descriptor err;
   std::size_t sent = 0;
   ChildResult result;
 
@@ -110,7 +90,7 @@ struct Child::State {
     return out.is_open() || err.is_open();
   }
 
-  static void take(Handle& from, std::string& into) {
+  static void take(Descriptor& from, std::string& into) {
     std::array<char, 1 << 14> block;
     const ssize_t n = ::read(from.get(), block.data(), block.size());
     if (n > 0) into.append(block.data(), static_cast<std::size_t>(n));
@@ -143,7 +123,7 @@ struct Child::State {
 
   /// Whether it ended by `until`.
   bool ends_by(Clock::time_point until) {
-    const Handle handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     while (true) {
       siginfo_t info{};
       if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&

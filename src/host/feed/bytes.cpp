@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "yoke/core/descriptor.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 
@@ -21,29 +22,13 @@ namespace {
       core::text("open ", path.string(), ": ", std::generic_category().message(system_error)));
 }
 
-// A descriptor that is closed again; a mapping does not need it.
-class Descriptor {
- public:
-  explicit Descriptor(const std::filesystem::path& path)
-      : value_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (value_ < 0) fail(path, errno);
-  }
-  ~Descriptor() { ::close(value_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  [[nodiscard]] int value() const { return value_; }
-
- private:
-  int value_;
-};
-
 }  // namespace
 
 Bytes Bytes::map(const std::filesystem::path& path) {
-  const Descriptor file(path);
+  const core::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) fail(path, errno);
   struct stat info{};
-  if (::fstat(file.value(), &info) != 0) fail(path, errno);
+  if (::fstat(file.get(), &info) != 0) fail(path, errno);
   if (!S_ISREG(info.st_mode)) {
     throw Error(Code::invalid_argument,
                 core::text("open ", path.string(), ": ",
@@ -52,7 +37,7 @@ Bytes Bytes::map(const std::filesystem::path& path) {
   Bytes bytes;
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size == 0) return bytes;
-  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value(), 0);
+  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (mapping == MAP_FAILED) fail(path, errno);
   bytes.mapping_ = mapping;
   bytes.view_ = {static_cast<const std::byte*>(mapping), size};

@@ -105,6 +105,19 @@ void adjust_saturation(Image& image, double factor) {
   });
 }
 
+void mix(Image& image, const Image& dull, double factor) {
+  for (int y = 0; y < image.height(); ++y) {
+    Pixel pixel = image.row(y);
+    const std::uint8_t* other = dull.row(y);
+    for (int x = 0; x < image.width(); ++x) {
+      for (int channel = 0; channel < 3; ++channel)
+        pixel[channel] = mixed(other[channel], pixel[channel], static_cast<float>(factor));
+      pixel += Image::kPixelBytes;
+      other += Image::kPixelBytes;
+    }
+  }
+}
+
 void adjust_hue(Image& image, double turn) {
   const auto steps = static_cast<std::uint8_t>(static_cast<int>(turn * 255));  // modulo the circle
   each_pixel(image, [&](Pixel pixel) {

@@ -10,6 +10,9 @@ void adjust_brightness(Image& image, double factor);  ///< dull: black
 void adjust_contrast(Image& image, double factor);    ///< dull: the mean gray
 void adjust_saturation(Image& image, double factor);  ///< dull: its grays
 
+/// The image as a mixture of a dull one of its size and itself, by the same rule.
+void mix(Image& image, const Image& dull, double factor);
+
 /// Turns the hue by this part of the circle, -0.5 to 0.5, through Pillow's HSV of three bytes.
 void adjust_hue(Image& image, double turn);
 

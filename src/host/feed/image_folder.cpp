@@ -1,14 +1,12 @@
 #include "yoke/feed/image_folder.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "directory.hpp"
 #include "file_reader.hpp"
 #include "fingerprint.hpp"
+#include "folder_index.hpp"
 #include "image_suffix.hpp"
 #include "yoke/core/console.hpp"
 #include "yoke/core/error.hpp"
@@ -17,7 +15,6 @@
 namespace yoke::feed {
 namespace {
 
-constexpr std::size_t kMostDepth = 32;  // a link to a folder above would have no end
 constexpr std::size_t kMostNames = 10;  // of a list in a message
 
 std::string some_of(std::vector<std::string> names) {
@@ -26,120 +23,109 @@ std::string some_of(std::vector<std::string> names) {
   return core::joined(names) + (left > 0 ? core::text(" and ", left, " more") : "");
 }
 
-// Takes out the folders that begin with a dot: .ipynb_checkpoints would become class 0 and shift
-// all labels.
-void leave_out_hidden(const std::filesystem::path& root, std::vector<std::string>& folders) {
-  std::vector<std::string> hidden;
-  std::erase_if(folders, [&](const std::string& name) {
-    if (name.starts_with('.')) hidden.push_back(name);
-    return name.starts_with('.');
-  });
-  if (hidden.empty()) return;
-  core::say(
-      core::Level::warning,
-      core::text(root.string(), ": hidden folders are no classes: ", some_of(hidden), " left out"));
-}
-
-// All folders below `path`, itself included, sorted by the bytes of their paths, as Python sorts
-// os.walk().
-void walk(const std::string& path, std::size_t depth,
-          std::vector<std::pair<std::string, Listing>>& found) {
-  if (depth > kMostDepth) {
-    throw Error(Code::invalid_argument,
-                core::text("list ", path, ": more than ", kMostDepth, " folders deep"),
-                "see whether a link points to a folder above it");
-  }
-  Listing listing = list_directory(path);
-  const std::vector<std::string> folders = std::move(listing.folders);
-  found.emplace_back(path, std::move(listing));
-  for (const std::string& name : folders) walk(path + "/" + name, depth + 1, found);
+// A path that ends with a slash would put two of them before each name.
+std::filesystem::path without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
 }
 
 }  // namespace
 
-ImageFolder::ImageFolder(std::filesystem::path root, ImageFolderOptions options)
-    : root_(std::move(root)) {
-  std::vector<std::string> found = list_directory(root_).folders;
-  leave_out_hidden(root_, found);
-  if (found.empty()) {
-    throw Error(Code::invalid_argument, core::text("no class folder in ", root_.string()),
-                "put the images of each class into a folder of its own: ROOT/cat/1.jpg");
-  }
-  number_classes(found, options);
-  list_classes(found, options);
-}
-
-void ImageFolder::number_classes(const std::vector<std::string>& found,
-                                 const ImageFolderOptions& options) {
-  const Classes classes = options.classes ? *options.classes : Classes(found);
-  Classes::Match match = [&] {
-    try {
-      return classes.match(found);
-    } catch (const Error& error) {
-      throw error.within(root_.string());
+struct ImageFolder::State {
+  State(const std::filesystem::path& folder, const ImageFolderOptions& options)
+      : root(without_slash(folder.string())),
+        index(options.cache ? cached_folder_index(root) : index_folder(root)) {
+    // .ipynb_checkpoints would become class 0 and shift all labels.
+    if (!index.hidden.empty()) {
+      core::say(core::Level::warning, core::text(root.string(), ": hidden folders are no classes: ",
+                                                 some_of(index.hidden), " left out"));
     }
-  }();
-  class_names_ = classes.names();
-  labels_ = std::move(match.labels);
-  missing_ = std::move(match.missing);
-  if (missing_.empty()) return;
-  core::say(core::Level::warning, core::text(root_.string(), ": no folder for ", missing_.size(),
-                                             missing_.size() == 1 ? " class" : " classes",
-                                             " of training: ", some_of(missing_)));
-}
-
-void ImageFolder::list_classes(const std::vector<std::string>& found,
-                               const ImageFolderOptions& options) {
-  std::vector<std::string> empty;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const std::size_t before = files_.size();
-    add_folder((root_ / found[i]).string(), labels_[i]);
-    if (files_.size() == before) empty.push_back(found[i]);
+    if (index.class_folders.empty()) {
+      throw Error(Code::invalid_argument, core::text("no class folder in ", root.string()),
+                  "put the images of each class into a folder of its own: ROOT/cat/1.jpg");
+    }
+    number_classes(options);
+    refuse_empty_classes(options);
   }
-  if (empty.empty() || (options.allow_empty && !files_.empty())) return;
-  throw Error(Code::invalid_argument, core::text(root_.string(), ": no image in ", some_of(empty)),
-              core::text("images end with ", image_suffixes_text(),
-                         "; remove the folders, or allow empty ones"));
-}
 
-void ImageFolder::add_folder(const std::string& path, std::int64_t label) {
-  std::vector<std::pair<std::string, Listing>> found;
-  walk(path, 0, found);
-  std::ranges::sort(found, {},
-                    [](const auto& folder) -> const std::string& { return folder.first; });
-  for (auto& [folder, listing] : found) {
-    const auto number = static_cast<std::uint32_t>(folders_.size());
-    const std::size_t before = files_.size();
-    for (const std::string& name : listing.files) {
-      const std::string suffix = lower_suffix(name);
-      if (is_foreign_image_suffix(suffix)) {
-        throw Error(
-            Code::unsupported,
-            core::text("list ", folder, ": ", name, ": images of type .", suffix, " are not read"),
-            core::text("convert them to one of ", image_suffixes_text(),
-                       ", or take them out of the folder"));
+  void number_classes(const ImageFolderOptions& options) {
+    const Classes classes = options.classes ? *options.classes : Classes(index.class_folders);
+    Classes::Match match = [&] {
+      try {
+        return classes.match(index.class_folders);
+      } catch (const Error& error) {
+        throw error.within(root.string());
       }
-      if (!is_image_suffix(suffix)) continue;
-      files_.push_back({names_.size(), static_cast<std::uint32_t>(name.size()), number});
-      names_ += name;
-    }
-    if (files_.size() > before) folders_.push_back({folder, label});
+    }();
+    class_names = classes.names();
+    labels = std::move(match.labels);
+    missing = std::move(match.missing);
+    if (missing.empty()) return;
+    core::say(core::Level::warning, core::text(root.string(), ": no folder for ", missing.size(),
+                                               missing.size() == 1 ? " class" : " classes",
+                                               " of training: ", some_of(missing)));
   }
+
+  void refuse_empty_classes(const ImageFolderOptions& options) const {
+    std::vector<bool> has_images(index.class_folders.size(), false);
+    for (const FolderIndex::Folder& folder : index.folders) has_images[folder.class_folder] = true;
+    std::vector<std::string> empty;
+    for (std::size_t i = 0; i < has_images.size(); ++i) {
+      if (!has_images[i]) empty.push_back(index.class_folders[i]);
+    }
+    if (empty.empty() || (options.allow_empty && !index.files.empty())) return;
+    throw Error(Code::invalid_argument, core::text(root.string(), ": no image in ", some_of(empty)),
+                core::text("images end with ", image_suffixes_text(),
+                           "; remove the folders, or allow empty ones"));
+  }
+
+  [[nodiscard]] const FolderIndex::File& file(std::int64_t number) const {
+    return index.files[static_cast<std::size_t>(number)];
+  }
+  [[nodiscard]] std::string_view name_of(const FolderIndex::File& file) const {
+    return std::string_view(index.names).substr(file.name, file.length);
+  }
+  [[nodiscard]] const std::string& path_of(const FolderIndex::Folder& folder) const {
+    return index.walked[folder.path].path;
+  }
+  [[nodiscard]] std::int64_t label_of(const FolderIndex::Folder& folder) const {
+    return labels[folder.class_folder];
+  }
+
+  std::filesystem::path root;
+  FolderIndex index;
+  std::vector<std::string> class_names;
+  std::vector<std::int64_t> labels;  // of the class folders
+  std::vector<std::string> missing;
+};
+
+ImageFolder::ImageFolder(const std::filesystem::path& root, const ImageFolderOptions& options)
+    : state_(std::make_unique<const State>(root, options)) {}
+
+ImageFolder::~ImageFolder() = default;
+
+std::int64_t ImageFolder::size() const {
+  return static_cast<std::int64_t>(state_->index.files.size());
 }
 
-std::string_view ImageFolder::name_of(const File& file) const {
-  return std::string_view(names_).substr(file.name, file.length);
+std::int64_t ImageFolder::num_classes() const {
+  return static_cast<std::int64_t>(state_->class_names.size());
 }
+
+const std::vector<std::string>& ImageFolder::class_names() const { return state_->class_names; }
+const std::vector<std::string>& ImageFolder::missing_classes() const { return state_->missing; }
 
 std::int64_t ImageFolder::label(std::int64_t index) const {
-  return folders_[files_[static_cast<std::size_t>(index)].folder].label;
+  return state_->label_of(state_->index.folders[state_->file(index).folder]);
 }
 
 std::string ImageFolder::origin(std::int64_t index) const {
-  const File& file = files_[static_cast<std::size_t>(index)];
-  std::string path = folders_[file.folder].path;
+  const FolderIndex::File& file = state_->file(index);
+  std::string path = state_->root.string();
   path += '/';
-  path += name_of(file);
+  path += state_->path_of(state_->index.folders[file.folder]);
+  path += '/';
+  path += state_->name_of(file);
   return path;
 }
 
@@ -151,14 +137,14 @@ std::span<const std::byte> ImageFolder::read(std::int64_t index,
 std::uint64_t ImageFolder::fingerprint() const {
   Fingerprint print;
   std::uint32_t folder = std::numeric_limits<std::uint32_t>::max();
-  const std::size_t root_length = root_.string().size();
-  for (const File& file : files_) {
+  for (const FolderIndex::File& file : state_->index.files) {
     if (file.folder != folder) {
-      print.add(std::string_view(folders_[file.folder].path).substr(root_length));
-      print.add(static_cast<std::uint64_t>(folders_[file.folder].label));
+      const FolderIndex::Folder& next = state_->index.folders[file.folder];
+      print.add(state_->path_of(next));
+      print.add(static_cast<std::uint64_t>(state_->label_of(next)));
     }
     folder = file.folder;
-    print.add(name_of(file));
+    print.add(state_->name_of(file));
   }
   return print.value();
 }

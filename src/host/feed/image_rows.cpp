@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -13,12 +14,21 @@
 namespace yoke::feed {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::array<std::string_view, 3> kPolicies{"raise", "skip", "substitute"};
+constexpr std::size_t kMostKept = 64 << 20;  // of a thread's memory between two images
 constexpr int kSubstitutes = 10;
 constexpr std::uint64_t kSubstituteStream = 0x5375627374697475U;  // apart from augmentation's
 
 struct Workspace {
   explicit Workspace(const DecodeOptions& options) : transform(options) {}
+
+  [[nodiscard]] std::size_t memory() const noexcept {
+    return file.capacity() + transform.decoded.memory() + transform.made.memory() +
+           transform.spare.memory();
+  }
+
   TransformWorkspace transform;
   std::vector<std::byte> file;
 };
@@ -42,7 +52,9 @@ BadSamples bad_samples_from_name(std::string_view name) {
 struct ImageRows::State {
   State(std::shared_ptr<const EncodedImages> encoded, Transforms transform_steps,
         ImageRowsOptions row_options)
-      : images(std::move(encoded)), transforms(std::move(transform_steps)), options(row_options) {}
+      : images(std::move(encoded)),
+        transforms(std::move(transform_steps)),
+        options(std::move(row_options)) {}
 
   std::unique_ptr<Workspace> take_workspace() {
     const std::lock_guard lock(mutex);
@@ -52,7 +64,9 @@ struct ImageRows::State {
     return workspace;
   }
 
+  // One that a huge image has blown up is not kept: it would stay so for the rest of the run.
   void give_back(std::unique_ptr<Workspace> workspace) {
+    if (workspace->memory() > kMostKept) return;
     const std::lock_guard lock(mutex);
     idle.push_back(std::move(workspace));
   }
@@ -61,8 +75,13 @@ struct ImageRows::State {
   std::optional<Error> try_fill(const SampleKey& key, std::int64_t index, Workspace& workspace,
                                 std::span<std::byte> row) {
     try {
+      const auto begin = Clock::now();
+      const auto file = images->read(index, workspace.file);
+      const auto read = Clock::now();
+      read_time += (read - begin).count();
       Draws draws(key);
-      transforms.apply(images->read(index, workspace.file), draws, workspace.transform, row);
+      transforms.apply(file, draws, workspace.transform, row);
+      transform_time += (Clock::now() - read).count();
     } catch (const Error& error) {
       if (!is_bad_sample(error)) throw with_origin(error, index);
       return error;
@@ -76,7 +95,8 @@ struct ImageRows::State {
 
   void note(const Error& error, std::int64_t index) {
     const std::lock_guard lock(mutex);
-    bad.try_emplace(index, error.message());
+    if (!bad.try_emplace(index, error.message()).second) return;
+    if (options.on_bad) options.on_bad({index, images->origin(index), error.message()});
     if (static_cast<std::int64_t>(bad.size()) <= options.most_bad) return;
     throw Error(Code::corrupt_data,
                 core::text(bad.size(), " of ", images->size(), " images are bad, and ",
@@ -120,11 +140,14 @@ struct ImageRows::State {
   std::mutex mutex;
   std::vector<std::unique_ptr<Workspace>> idle;
   std::map<std::int64_t, std::string> bad;  // reason by index
+  std::atomic<Clock::rep> read_time{0};     // of Clock
+  std::atomic<Clock::rep> transform_time{0};
 };
 
 ImageRows::ImageRows(std::shared_ptr<const EncodedImages> images, Transforms transforms,
                      ImageRowsOptions options)
-    : state_(std::make_unique<State>(std::move(images), std::move(transforms), options)) {}
+    : state_(
+          std::make_unique<State>(std::move(images), std::move(transforms), std::move(options))) {}
 
 ImageRows::~ImageRows() = default;
 
@@ -137,6 +160,11 @@ RowResult ImageRows::fill(const SampleKey& key, std::span<std::byte> row) const 
   const RowResult result = s.fill(key, *workspace, row);
   s.give_back(std::move(workspace));
   return result;
+}
+
+RowTimes ImageRows::times() const {
+  return {.read = Clock::duration(state_->read_time.load()),
+          .transform = Clock::duration(state_->transform_time.load())};
 }
 
 std::vector<BadSample> ImageRows::quarantine() const {

@@ -104,6 +104,13 @@ std::int64_t checked_classes(const IdxFile& labels, std::int64_t num_classes) {
   return num_classes > 0 ? num_classes : largest + 1;
 }
 
+bool has_images_of(const fs::path& folder, Split split) {
+  return std::ranges::any_of(candidates(folder, split, kImages), [](const fs::path& path) {
+    std::error_code none;
+    return fs::exists(path, none);
+  });
+}
+
 }  // namespace
 
 std::string_view name(Split split) noexcept { return split == Split::train ? "train" : "test"; }
@@ -118,6 +125,10 @@ LabelledImages LabelledImages::open(const fs::path& images_path, const fs::path&
   check_kinds(images, labels);
   const std::int64_t classes = checked_classes(labels, num_classes);
   return {std::move(images), std::move(labels), classes};
+}
+
+bool LabelledImages::is_there(const fs::path& folder) {
+  return has_images_of(folder, Split::train) || has_images_of(folder, Split::test);
 }
 
 LabelledImages LabelledImages::find(const fs::path& folder, Split split, std::int64_t num_classes) {

@@ -45,6 +45,13 @@ void LazyImage::mirror_now() {
   mirrored_ = false;
 }
 
+LazyImage::Settled LazyImage::settled() {
+  if (mirrored_) mirror_now();
+  return {pixels(), workspace_.spare};
+}
+
+void LazyImage::take_spare() { std::swap(workspace_.made, workspace_.spare); }
+
 void LazyImage::turn_upside_down() {
   Image& image = pixels();
   for (int y = 0; y < image.height() / 2; ++y) {

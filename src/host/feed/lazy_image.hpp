@@ -41,6 +41,16 @@ class LazyImage {
   /// pixels.
   Image& pixels();
 
+  /// The same, and mirroring is done too. `spare`: memory that the caller may use.
+  struct Settled {
+    Image& pixels;
+    Image& spare;
+  };
+  Settled settled();
+
+  /// What the caller has made in `spare` of settled(), of the same size, becomes the image.
+  void take_spare();
+
   /// Whether the rows of pixels() still run from right to left.
   [[nodiscard]] bool mirrored() const noexcept { return mirrored_; }
 

@@ -1,22 +1,19 @@
 #include "shard_index.hpp"
 
-#include <array>
-#include <cstdio>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "fingerprint.hpp"
+#include "index_cache.hpp"
 #include "sample_groups.hpp"
 #include "tar_reader.hpp"
 #include "yoke/core/console.hpp"
 #include "yoke/core/error.hpp"
-#include "yoke/core/files.hpp"
 #include "yoke/core/text.hpp"
 
 namespace yoke::feed {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMark = 0x31584449454B4F59U;  // changes with the layout
 constexpr std::size_t kMostLabelBytes = 32;
@@ -64,14 +61,6 @@ void walk(const FileReader& shard, TarReader& reader, SampleGroups& groups) {
     groups.add(member->name, member->offset, member->size, label_bytes(shard, *member));
   }
   groups.finish();
-}
-
-fs::path entry_of(const FileReader& shard, DamagedShards damaged) {
-  std::array<char, 17> hex{};
-  const std::uint64_t key = sum_of(core::text(
-      fs::absolute(shard.path()).lexically_normal().string(), '\n', static_cast<int>(damaged)));
-  std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(key));
-  return core::cache_folder() / "index" / core::text(shard.path().stem().string(), '-', hex.data());
 }
 
 }  // namespace
@@ -142,21 +131,13 @@ std::optional<ShardIndex> from_bytes(std::string_view bytes, const FileReader& s
 }
 
 ShardIndex cached_index(const FileReader& shard, DamagedShards damaged) {
-  try {
-    const fs::path entry = entry_of(shard, damaged);
-    std::error_code none;
-    if (fs::is_regular_file(entry, none)) {
-      if (auto index = from_bytes(core::read_file(entry), shard)) return std::move(*index);
-    }
-    ShardIndex index = index_shard(shard, damaged);
-    fs::create_directories(entry.parent_path());
-    core::write_atomically(entry, to_bytes(index, shard));
-    return index;
-  } catch (const Error& error) {
-    if (error.code() != Code::io) throw;
-  } catch (const fs::filesystem_error&) {  // NOLINT(bugprone-empty-catch): it costs time, no more
+  const std::string_view variant = damaged == DamagedShards::refuse ? "tar" : "damaged tar";
+  if (const auto bytes = load_index(shard.path(), variant)) {
+    if (auto index = from_bytes(*bytes, shard)) return std::move(*index);
   }
-  return index_shard(shard, damaged);
+  ShardIndex index = index_shard(shard, damaged);
+  keep_index(shard.path(), variant, to_bytes(index, shard));
+  return index;
 }
 
 }  // namespace yoke::feed

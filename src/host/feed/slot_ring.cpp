@@ -34,7 +34,10 @@ struct SlotRing::State {
   };
 
   State(RingOptions ring_options, RingWork ring_work)
-      : options(ring_options), work(std::move(ring_work)), slots(options.slots) {
+      : options(ring_options),
+        work(std::move(ring_work)),
+        slots(options.slots),
+        active(options.workers) {
     threads.reserve(options.workers);
     try {
       for (unsigned i = 0; i < options.workers; ++i)
@@ -102,6 +105,19 @@ struct SlotRing::State {
     return slot_of(ticket).running == 0;
   }
 
+  [[nodiscard]] std::int64_t ready() const {
+    std::int64_t count = 0;
+    for (std::int64_t ticket = handed; ticket < opened; ++ticket) {
+      if (is_ready(ticket) && !slot_of(ticket).error) ++count;
+    }
+    return count;
+  }
+
+  // But for the slot that the reader has just given back and the one that it may still hold.
+  [[nodiscard]] bool all_full() const {
+    return ready() >= std::max<std::int64_t>(1, static_cast<std::int64_t>(slots.size()) - 2);
+  }
+
   void run(const Piece& piece, std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     std::exception_ptr error;
@@ -117,7 +133,8 @@ struct SlotRing::State {
   void serve(int worker) {
     std::unique_lock lock(mutex);
     while (!stopping) {
-      if (const auto piece = take(worker)) {
+      const bool may_work = static_cast<unsigned>(worker) < active;
+      if (const auto piece = may_work ? take(worker) : std::nullopt) {
         run(*piece, lock);
       } else {
         work_changed.wait(lock);
@@ -171,7 +188,9 @@ struct SlotRing::State {
   std::exception_ptr failure;    // what next() throws until seek()
   bool paused = false;           // seek() waits for running pieces
   bool stopping = false;
+  unsigned active;  // workers that may take pieces: those of the lowest numbers
   std::int64_t handed_out = 0;
+  std::int64_t found_full = 0;
   std::chrono::nanoseconds waited{0};
 
   std::vector<std::thread> threads;
@@ -217,6 +236,7 @@ std::optional<SlotRing::Ready> SlotRing::next() {
                 core::text("take batch ", s.handed, ": all ", s.slots.size(), " slots are held"),
                 "release() one first");
   }
+  if (s.all_full()) ++s.found_full;
   if (s.threads.empty()) {
     while (!s.is_ready(s.handed)) {
       if (const auto piece = s.take(kCaller)) s.run(*piece, lock);
@@ -250,14 +270,23 @@ void SlotRing::release() {
   s.work_changed.notify_all();
 }
 
+void SlotRing::set_active(unsigned workers) {
+  State& s = *state_;
+  {
+    const std::lock_guard lock(s.mutex);
+    s.active = std::clamp(workers, std::min(1U, s.options.workers), s.options.workers);
+  }
+  s.work_changed.notify_all();
+}
+
 SlotRing::Report SlotRing::report() const {
   const State& s = *state_;
   const std::lock_guard lock(s.mutex);
-  Report report{.handed_out = s.handed_out, .waited = s.waited, .ready = 0};
-  for (std::int64_t ticket = s.handed; ticket < s.opened; ++ticket) {
-    if (s.is_ready(ticket) && !s.slot_of(ticket).error) ++report.ready;
-  }
-  return report;
+  return {.handed_out = s.handed_out,
+          .waited = s.waited,
+          .ready = s.ready(),
+          .active = s.active,
+          .found_full = s.found_full};
 }
 
 }  // namespace yoke::feed

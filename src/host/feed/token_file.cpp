@@ -54,14 +54,14 @@ std::int64_t bytes_of(TokenWidth width) { return static_cast<std::int64_t>(width
 
 template <class Id>
 std::int64_t largest_of(std::span<const std::byte> ids, std::span<std::int64_t> out) {
-  std::int64_t largest = 0;
+  Id largest = 0;
   for (std::size_t i = 0; i < out.size(); ++i) {
     Id id;
     std::memcpy(&id, ids.data() + i * sizeof(Id), sizeof(Id));
     out[i] = id;
-    largest = std::max(largest, out[i]);
+    largest = std::max(largest, id);
   }
-  return largest;
+  return static_cast<std::int64_t>(largest);
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "color.hpp"
 #include "lazy_image.hpp"
+#include "transform_steps.hpp"
 #include "write_pixels.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
@@ -15,100 +15,10 @@ namespace yoke::feed {
 namespace {
 
 using namespace transforms;
-
-// Python's round(): halves go to the even neighbour.
-int rounded(double value) { return static_cast<int>(std::nearbyint(value)); }
-
-double between(const Interval& interval, Draws& draws) {
-  return interval.low + (interval.high - interval.low) * draws.uniform();
-}
-
-int up_to(int last, Draws& draws) {
-  return static_cast<int>(draws.below(static_cast<std::uint64_t>(last) + 1));
-}
-
-template <class Crop>
-int width_of(const Crop& crop) {
-  return crop.width > 0 ? crop.width : crop.height;
-}
-
-void apply(const Resize& step, LazyImage& image, Draws& /*draws*/) {
-  int width = step.width;
-  int height = step.size;
-  if (width == 0) {
-    const auto longer = [&](int wide, int narrow) {
-      return static_cast<int>(static_cast<std::int64_t>(step.size) * wide / narrow);
-    };
-    const bool upright = image.width() <= image.height();
-    width = upright ? step.size : longer(image.width(), image.height());
-    height = upright ? longer(image.height(), image.width()) : step.size;
-  }
-  if (width != image.width() || height != image.height()) {
-    image.resize(width, height, step.interpolation);
-  }
-}
-
-void apply(const CenterCrop& step, LazyImage& image, Draws& /*draws*/) {
-  const int width = width_of(step);
-  const int height = step.height;
-  const int columns = std::max(0, width - image.width());
-  const int rows = std::max(0, height - image.height());
-  if (columns + rows > 0) {
-    image.pad({columns / 2, rows / 2, (columns + 1) / 2, (rows + 1) / 2});
-  }
-  image.crop({rounded((image.width() - width) / 2.0), rounded((image.height() - height) / 2.0),
-              width, height});
-}
-
-void apply(const RandomResizedCrop& step, LazyImage& image, Draws& draws) {
-  image.crop(crop_box(step, image.width(), image.height(), draws));
-  image.resize(width_of(step), step.height, step.interpolation);
-}
-
-void apply(const RandomCrop& step, LazyImage& image, Draws& draws) {
-  if (step.padding > 0) image.pad({step.padding, step.padding, step.padding, step.padding});
-  const int width = width_of(step);
-  if (width > image.width() || step.height > image.height()) {
-    throw Error(Code::invalid_argument,
-                core::text("crop ", width, " x ", step.height, " pixels out of an image of ",
-                           image.width(), " x ", image.height()),
-                "resize first, or pad");
-  }
-  const int top = up_to(image.height() - step.height, draws);
-  const int left = up_to(image.width() - width, draws);
-  image.crop({left, top, width, step.height});
-}
-
-void apply(const RandomHorizontalFlip& step, LazyImage& image, Draws& draws) {
-  if (draws.uniform() < step.p) image.mirror();
-}
-
-void apply(const RandomVerticalFlip& step, LazyImage& image, Draws& draws) {
-  if (draws.uniform() < step.p) image.turn_upside_down();
-}
-
-void apply(const ColorJitter& step, LazyImage& image, Draws& draws) {
-  using Adjust = void (*)(Image&, double);
-  struct Change {
-    Adjust adjust;
-    std::optional<double> factor;
-  };
-  const auto drawn = [&](const std::optional<Interval>& interval) {
-    return interval ? std::optional(between(*interval, draws)) : std::nullopt;
-  };
-  std::array<std::size_t, 4> order{0, 1, 2, 3};
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[draws.below(i)]);
-  std::array<Change, 4> changes{};
-  changes[0] = {adjust_brightness, drawn(step.brightness)};
-  changes[1] = {adjust_contrast, drawn(step.contrast)};
-  changes[2] = {adjust_saturation, drawn(step.saturation)};
-  changes[3] = {adjust_hue, drawn(step.hue)};
-  for (const std::size_t i : order) {
-    if (changes[i].factor) changes[i].adjust(image.pixels(), *changes[i].factor);
-  }
-}
-
-void apply(const Normalize& /*step*/, LazyImage& /*image*/, Draws& /*draws*/) {}
+using steps::between;
+using steps::rounded;
+using steps::up_to;
+using steps::width_of;
 
 [[noreturn]] void refuse(const char* step, const std::string& what) {
   throw Error(Code::invalid_argument, core::text("transforms: ", step, ": ", what));
@@ -165,6 +75,13 @@ void check(const ColorJitter& step, Size&) {
     if (factor) require_interval("ColorJitter", *factor, 0, kAny);
   }
   if (step.hue) require_interval("ColorJitter", *step.hue, -0.5, 0.5);
+}
+void check(const RandAugment& step, Size&) {
+  const bool fits = step.num_ops >= 0 && step.num_magnitude_bins >= 2 && step.magnitude >= 0 &&
+                    step.magnitude < step.num_magnitude_bins;
+  if (fits) return;
+  refuse("RandAugment", core::text(step.num_ops, " operations of magnitude ", step.magnitude,
+                                   " of ", step.num_magnitude_bins, " bins"));
 }
 void check(const Normalize& step, Size&) {
   for (const float std : step.std) {
@@ -229,7 +146,7 @@ void Transforms::apply(std::span<const std::byte> file, Draws& draws, TransformW
                        std::span<std::byte> row) const {
   LazyImage image(workspace.decoder.open(file), workspace);
   for (const Step& step : steps_) {
-    std::visit([&](const auto& kind) { feed::apply(kind, image, draws); }, step);
+    std::visit([&](const auto& kind) { steps::apply(kind, image, draws); }, step);
   }
   const Image& pixels = image.pixels();
   if (!normalize_) return write_bytes(pixels, image.mirrored(), layout_, row);

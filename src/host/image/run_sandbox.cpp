@@ -14,7 +14,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -159,20 +158,21 @@ sigset_t passed_signals() {
 }
 
 /// The process of which bubblewrap says {"child-pid": N}; its first child is the program.
-std::optional<pid_t> program_behind(int information) {
+/// `otherwise` while there is none.
+pid_t program_behind(int information, pid_t otherwise) {
   std::array<char, 512> bytes{};
   const ssize_t count = ::pread(information, bytes.data(), bytes.size() - 1, 0);
   const std::string said(bytes.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
   const std::size_t name = said.find("child-pid");
   const std::size_t first =
       name == std::string::npos ? name : said.find_first_of("0123456789", name);
-  if (first == std::string::npos) return std::nullopt;
+  if (first == std::string::npos) return otherwise;
   const auto inside =
       core::parse_integer(said.substr(first, said.find_first_not_of("0123456789", first) - first));
-  if (!inside) return std::nullopt;
+  if (!inside) return otherwise;
   std::ifstream children(text("/proc/", *inside, "/task/", *inside, "/children"));
   pid_t program = 0;
-  return children >> program ? std::optional(program) : std::nullopt;
+  return children >> program ? program : otherwise;
 }
 
 /// Waits for the end and passes signals on; bubblewrap itself would die of them and take the
@@ -182,7 +182,7 @@ int watch(pid_t sandbox, int information, const sigset_t& signals) {
     int number = 0;
     if (::sigwait(&signals, &number) != 0) continue;
     if (number != SIGCHLD) {
-      ::kill(program_behind(information).value_or(sandbox), number);
+      ::kill(program_behind(information, sandbox), number);
       continue;
     }
     int status = 0;

@@ -75,6 +75,7 @@ std::string essence(std::string_view message) {
 
 std::string ending(const Failure& failure) {
   if (failure.signal != 0) return text("killed by ", core::signal_name(failure.signal));
+  if (failure.exit_code == 0) return "stood still";  // and was ended for it
   return text("exited with code ", failure.exit_code);
 }
 
@@ -87,19 +88,6 @@ std::string hint_for_ending(const Failure& failure) {
 std::string own_host() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
-
-Json to_json(const Failure& failure) {
-  return Json{{"rank", failure.rank},
-              {"host", failure.host},
-              {"exit_code", failure.exit_code},
-              {"signal", failure.signal},
-              {"signal_name", failure.signal == 0 ? "" : core::signal_name(failure.signal)},
-              {"code", failure.code},
-              {"message", failure.message},
-              {"hint", failure.hint},
-              {"seconds", failure.seconds},
-              {"last_step", failure.last_step}};
 }
 
 /// The members by which torchrun reads a worker's error, and ours behind them.
@@ -142,6 +130,39 @@ std::string string_at(const Json& object, const char* key) {
 }
 
 }  // namespace
+
+Json to_json(const Failure& failure) {
+  return Json{{"rank", failure.rank},
+              {"host", failure.host},
+              {"exit_code", failure.exit_code},
+              {"signal", failure.signal},
+              {"signal_name", failure.signal == 0 ? "" : core::signal_name(failure.signal)},
+              {"code", failure.code},
+              {"message", failure.message},
+              {"hint", failure.hint},
+              {"seconds", failure.seconds},
+              {"last_step", failure.last_step}};
+}
+
+Failure failure_from_json(const Json& object) {
+  const auto number = [&](const char* key, int fallback) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_number_integer() ? found->get<int>() : fallback;
+  };
+  Failure failure;
+  if (!object.is_object()) return failure;
+  failure.rank = number("rank", -1);
+  failure.host = string_at(object, "host");
+  failure.exit_code = number("exit_code", 0);
+  failure.signal = number("signal", 0);
+  failure.code = string_at(object, "code");
+  failure.message = string_at(object, "message");
+  failure.hint = string_at(object, "hint");
+  failure.last_step = string_at(object, "last_step");
+  if (const auto time = object.find("seconds"); time != object.end() && time->is_number())
+    failure.seconds = time->get<double>();
+  return failure;
+}
 
 void choose_root_cause(std::vector<Failure> failures, Outcome& outcome) {
   if (failures.empty()) return;
@@ -222,13 +243,16 @@ void write_failure_file(const std::filesystem::path& path, const Outcome& outcom
                         const std::string& job_id) {
   Json follow_ups = Json::array();
   for (const Failure& failure : outcome.follow_ups) follow_ups.push_back(to_json(failure));
+  Json earlier = Json::array();
+  for (const Failure& failure : outcome.earlier) earlier.push_back(to_json(failure));
   const Json whole{
       {"version", 1},
       {"job", job_id},
       {"exit_code", outcome.exit_code},
       {"root_cause", outcome.root_cause ? to_json(*outcome.root_cause) : Json(nullptr)},
       {"follow_ups", follow_ups},
-      {"stopped", outcome.stopped}};
+      {"stopped", outcome.stopped},
+      {"earlier_attempts", earlier}};
   if (path.has_parent_path()) core::make_writable_folder(path.parent_path());
   core::write_atomically(path, core::json_text(whole));
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -49,6 +50,12 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != guardian) ::_exit(127);
   if (program.kept_descriptor >= 0) ::fcntl(program.kept_descriptor, F_SETFD, 0);
+  if (!program.cores.empty()) {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    for (const int core : program.cores) CPU_SET(static_cast<std::size_t>(core), &cores);
+    ::sched_setaffinity(0, sizeof cores, &cores);
+  }
   if (program.out >= 0) ::dup2(program.out, STDOUT_FILENO);
   if (program.err >= 0) ::dup2(program.err, STDERR_FILENO);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
@@ -61,7 +68,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 // The guardian's own process, from its fork to its end.
 class Watch {
  public:
-  Watch(const GuardianOptions& options, Descriptor launcher)
+  Watch(const GuardianOptions& options, core::Descriptor launcher)
       : options_(options), launcher_(std::move(launcher)), sweep_grace_(options.grace) {}
 
   void run() {
@@ -84,6 +91,8 @@ class Watch {
         break;
       }
     }
+    for (std::size_t i = 0; i < left_.size() && stuck > 0; ++i)
+      report({.kind = Event::Kind::stuck, .status = left_[i].pid});
     report({.kind = Event::Kind::all_gone, .count = stuck, .swept = swept_});
     if (!launcher_.is_open()) options_.when_abandoned();
   }
@@ -99,7 +108,7 @@ class Watch {
     sigset_t child;
     ::sigemptyset(&child);
     ::sigaddset(&child, SIGCHLD);
-    child_signals_ = Descriptor(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+    child_signals_ = core::Descriptor(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
   }
 
   void start(int rank) {
@@ -120,6 +129,7 @@ class Watch {
       }
       if (reason == 0) {
         pids_.push_back({pid, rank});
+        report({.kind = Event::Kind::started, .rank = rank, .status = pid});
       } else {
         ::waitpid(pid, nullptr, 0);
       }
@@ -142,8 +152,9 @@ class Watch {
       const auto rank =
           std::find_if(pids_.begin(), pids_.end(), [&](const Rank& r) { return r.pid == pid; });
       if (rank == pids_.end()) continue;
-      report({.kind = Event::Kind::ended, .rank = rank->rank, .status = status});
-      pids_.erase(rank);
+      const int number = rank->rank;
+      pids_.erase(rank);  // before the report, which may signal the others
+      report({.kind = Event::Kind::ended, .rank = number, .status = status});
     }
     if (pids_.empty() && phase_ != Phase::killing && !sweeping_) sweep();
     return true;
@@ -183,11 +194,7 @@ class Watch {
     Order order{};
     const ssize_t n = ::recv(launcher_.get(), &order, sizeof order, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (n != sizeof order) {
-      launcher_.close();
-      stop(options_.grace);
-      return;
-    }
+    if (n != sizeof order) return abandoned();
     switch (order.kind) {
       case Order::Kind::pass_signal:
         for (const Rank& rank : pids_) ::kill(rank.pid, order.signal);
@@ -196,6 +203,12 @@ class Watch {
       case Order::Kind::stop: stop(milliseconds(order.grace_ms)); break;
       case Order::Kind::kill: begin_killing(); break;
     }
+  }
+
+  // The launcher is gone, as the end of its socket tells, or that it takes no report.
+  void abandoned() {
+    launcher_.close();
+    stop(options_.grace);
   }
 
   void stop(milliseconds grace) {
@@ -234,7 +247,7 @@ class Watch {
     event.time_ns = realtime_ns();
     if (!launcher_.is_open()) return;
     if (::send(launcher_.get(), &event, sizeof event, MSG_NOSIGNAL) < 0 && errno == EPIPE)
-      launcher_.close();
+      abandoned();
   }
 
   struct Rank {
@@ -243,8 +256,8 @@ class Watch {
   };
 
   const GuardianOptions& options_;
-  Descriptor launcher_;
-  Descriptor child_signals_;
+  core::Descriptor launcher_;
+  core::Descriptor child_signals_;
   std::vector<Rank> pids_;
   Phase phase_ = Phase::running;
   bool sweeping_ = false;
@@ -255,7 +268,7 @@ class Watch {
   std::vector<core::ProcessId> left_;
 };
 
-[[noreturn]] void guard(const GuardianOptions& options, Descriptor launcher) {
+[[noreturn]] void guard(const GuardianOptions& options, core::Descriptor launcher) {
   for (const int descriptor : options.close_in_guardian) ::close(descriptor);
   int status = 0;
   try {
@@ -275,8 +288,8 @@ Guardian::Guardian(const GuardianOptions& options) {
     throw Error(Code::io, core::text("start ranks: no socket pair: ",
                                      std::generic_category().message(errno)));
   }
-  socket_ = Descriptor(ends[0]);
-  Descriptor other(ends[1]);
+  socket_ = core::Descriptor(ends[0]);
+  core::Descriptor other(ends[1]);
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "descriptor.hpp"
+#include "yoke/core/descriptor.hpp"
 
 namespace yoke::launch {
 
@@ -33,6 +33,7 @@ struct RankProgram {
   int kept_descriptor = -1;              // stays open across exec
   int out = -1;  // in place of standard output and error; -1: the launcher's own
   int err = -1;
+  std::vector<int> cores{};  // that it may run on; empty: all of the launcher's
 };
 
 // Launcher to guardian.
@@ -46,10 +47,10 @@ struct Order {
 
 // Guardian to launcher.
 struct Event {
-  enum class Kind : std::int32_t { not_started, ended, all_gone };
+  enum class Kind : std::int32_t { started, not_started, ended, stuck, all_gone };
   Kind kind;
   std::int32_t rank = -1;
-  std::int32_t status = 0;   // ended: as from waitpid; not_started: errno
+  std::int32_t status = 0;   // ended: as from waitpid; not_started: errno; started, stuck: the pid
   std::int32_t count = 0;    // all_gone: processes that not even SIGKILL ended
   std::int32_t swept = 0;    // all_gone: processes that ranks had left behind
   std::int64_t time_ns = 0;  // CLOCK_REALTIME
@@ -81,7 +82,7 @@ class Guardian {
   [[nodiscard]] bool receive(Event& event) noexcept;
 
  private:
-  Descriptor socket_;
+  core::Descriptor socket_;
   pid_t pid_ = -1;
 };
 

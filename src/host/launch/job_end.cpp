@@ -70,7 +70,7 @@ std::optional<Failure> failure_of(const JobRecord& record, const JobFacts& job, 
   const bool has_words = failure.has_value();
   if (!has_words && (end.stopped || obeyed_signal(record, end) != 0)) return std::nullopt;
   if (!has_words) failure.emplace();
-  failure->rank = rank;
+  failure->rank = job.global(rank);
   failure->host = record.host;
   failure->exit_code = end.exit_code;
   failure->signal = end.signal;
@@ -89,7 +89,7 @@ Outcome conclude(const JobRecord& record, const JobFacts& job) {
     if (auto failure = failure_of(record, job, rank)) {
       failures.push_back(std::move(*failure));
     } else if (!end.ended || (end.stopped && !ended_well(end))) {
-      outcome.stopped.push_back(rank);
+      outcome.stopped.push_back(job.global(rank));
     } else if (!ended_well(end)) {
       obeyed = std::max(obeyed, obeyed_signal(record, end));
     }

@@ -32,12 +32,12 @@ std::string last_step(const JobFacts& job, int rank) try {
   return {};  // not a program of ours, or it never came so far
 }
 
-std::string summary(const Outcome& outcome, const JobFacts& job) {
+std::string summary(const Outcome& outcome, int world_size) {
   const Failure& cause = *outcome.root_cause;
   const auto failed = std::count_if(outcome.follow_ups.begin(), outcome.follow_ups.end(),
                                     [](const Failure& failure) { return failure.rank >= 0; }) +
                       (cause.rank >= 0 ? 1 : 0);
-  std::string line = text(failed, " of ", job.ranks, " ranks failed");
+  std::string line = text(failed, " of ", world_size, " ranks failed");
   if (cause.rank >= 0) {
     Failure ending = cause;
     ending.message.clear();
@@ -60,13 +60,27 @@ void add_last_steps(Outcome& outcome, const JobFacts& job) {
   }
 }
 
-void write_failure_files(const Outcome& outcome, const JobFacts& job,
+void add_furthest_step(Outcome& outcome, const JobFacts& job) {
+  for (int rank = 0; rank < job.ranks; ++rank) {
+    try {
+      const core::TelemetrySnapshot seen =
+          core::TelemetryReader(core::telemetry_file(job.telemetry_root, job.id, job.global(rank)))
+              .read();
+      if (!seen.step_ended) continue;
+      outcome.furthest_step = std::max(outcome.furthest_step.value_or(0), seen.last_step.step);
+    } catch (const Error&) {
+      // it ended well, or is not a program of ours
+    }
+  }
+}
+
+void write_failure_files(const Outcome& outcome, const std::string& job_id,
                          const std::vector<std::filesystem::path>& paths) {
   if (!outcome.root_cause) return;
   for (const std::filesystem::path& path : paths) {
     if (path.empty()) continue;
     try {
-      write_failure_file(path, outcome, job.id);
+      write_failure_file(path, outcome, job_id);
       say(Level::info, text("failure written to ", path.string()));
     } catch (const Error& error) {
       say(Level::warning, error.what());
@@ -74,7 +88,7 @@ void write_failure_files(const Outcome& outcome, const JobFacts& job,
   }
 }
 
-void tell(const Outcome& outcome, const JobFacts& job) {
+void tell(const Outcome& outcome, int world_size) {
   if (!outcome.root_cause) {
     if (outcome.exit_code > 128)
       say(Level::warning, text("stopped by ", core::signal_name(outcome.exit_code - 128)));
@@ -82,7 +96,7 @@ void tell(const Outcome& outcome, const JobFacts& job) {
   }
   for (const Failure& failure : outcome.follow_ups)
     say(Level::warning, text("follow-up: ", describe(failure)));
-  say(Level::warning, summary(outcome, job));
+  say(Level::warning, summary(outcome, world_size));
   say(Level::error, describe(*outcome.root_cause));
 }
 

@@ -13,6 +13,15 @@
 
 namespace yoke::launch {
 
+void write_all(int descriptor, std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(descriptor, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;  // our own output is closed; the ranks go on
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
 std::string LinePrefixer::add(std::string_view bytes) {
   std::string out;
   while (!bytes.empty()) {
@@ -34,8 +43,8 @@ LineRelay::LineRelay(std::string prefix, int to) : prefixer_(std::move(prefix)),
     throw Error(Code::io,
                 core::text("start ranks: no pipe: ", std::generic_category().message(errno)));
   }
-  read_ = Descriptor(ends[0]);
-  write_ = Descriptor(ends[1]);
+  read_ = core::Descriptor(ends[0]);
+  write_ = core::Descriptor(ends[1]);
   ::fcntl(read_.get(), F_SETFL, O_NONBLOCK);
 }
 
@@ -43,9 +52,9 @@ void LineRelay::move() {
   std::array<char, 1 << 16> block;
   const ssize_t n = ::read(read_.get(), block.data(), block.size());
   if (n > 0) {
-    send(prefixer_.add({block.data(), static_cast<std::size_t>(n)}));
+    write_all(to_, prefixer_.add({block.data(), static_cast<std::size_t>(n)}));
   } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-    send(prefixer_.finish());
+    write_all(to_, prefixer_.finish());
     read_.close();
   }
 }
@@ -55,19 +64,10 @@ void LineRelay::drain() {
   std::array<char, 1 << 16> block;
   ssize_t n = 0;
   while ((n = ::read(read_.get(), block.data(), block.size())) > 0) {
-    send(prefixer_.add({block.data(), static_cast<std::size_t>(n)}));
+    write_all(to_, prefixer_.add({block.data(), static_cast<std::size_t>(n)}));
   }
-  send(prefixer_.finish());
+  write_all(to_, prefixer_.finish());
   read_.close();
-}
-
-void LineRelay::send(std::string_view lines) const noexcept {
-  while (!lines.empty()) {
-    const ssize_t n = ::write(to_, lines.data(), lines.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // our own output is closed; the ranks go on
-    lines.remove_prefix(static_cast<std::size_t>(n));
-  }
 }
 
 }  // namespace yoke::launch

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "descriptor.hpp"
+#include "yoke/core/descriptor.hpp"
 
 namespace yoke::launch {
 
@@ -27,6 +27,9 @@ class LinePrefixer {
   std::string pending_;
 };
 
+// Writes all of it, or as much as the descriptor takes before it is closed.
+void write_all(int descriptor, std::string_view bytes) noexcept;
+
 // One pipe of a rank, whose lines go to a descriptor of ours with a prefix.
 class LineRelay {
  public:
@@ -39,17 +42,15 @@ class LineRelay {
 
   void close_write_end() noexcept { write_.close(); }
 
-  // Moves what is there; closes at the end of the stream.
+  // Moves what is there, if anything; closes at the end of the stream.
   void move();
 
   // Moves what is there and the line without an end.
   void drain();
 
  private:
-  void send(std::string_view lines) const noexcept;
-
-  Descriptor read_;
-  Descriptor write_;
+  core::Descriptor read_;
+  core::Descriptor write_;
   LinePrefixer prefixer_;
   int to_;
 };

@@ -86,7 +86,16 @@ std::optional<int> run_self(int argc, char** argv, SelfOptions options) {
   if (!facts.notice.empty()) core::say(core::Level::info, facts.notice);
   const RankCount count = wanted_ranks(options, variables);
   if (!count.notice.empty()) core::say(core::Level::info, count.notice);
-  if (count.ranks == 1) return std::nullopt;
+  if (const std::string restarts = core::value_or(variables, "YOKE_MAX_RESTARTS");
+      !restarts.empty()) {
+    const auto limit = core::parse_integer(restarts);
+    if (!limit || *limit < 0 || *limit > 1'000'000)
+      throw Error(Code::invalid_argument,
+                  text("YOKE_MAX_RESTARTS '", restarts, "' is not a number from 0"),
+                  "unset it, or give 0 or more");
+    options.launch.restart.limit = static_cast<int>(*limit);
+  }
+  if (count.ranks == 1 && options.launch.restart.limit == 0) return std::nullopt;
   options.launch.command.assign(argv, argv + argc);
   options.launch.program = own_program();
   options.launch.ranks = count.ranks;

@@ -43,8 +43,8 @@ SignalRelay::SignalRelay() {
     throw Error(Code::io,
                 core::text("start ranks: no pipe: ", std::generic_category().message(errno)));
   }
-  read_ = Descriptor(ends[0]);
-  write_ = Descriptor(ends[1]);
+  read_ = core::Descriptor(ends[0]);
+  write_ = core::Descriptor(ends[1]);
   write_end = write_.get();
   for (const int signal : kPassedOn) {
     struct sigaction before{};

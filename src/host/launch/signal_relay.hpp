@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "descriptor.hpp"
+#include "yoke/core/descriptor.hpp"
 
 namespace yoke::launch {
 
@@ -30,8 +30,8 @@ class SignalRelay {
     struct sigaction before;
   };
 
-  Descriptor read_;
-  Descriptor write_;
+  core::Descriptor read_;
+  core::Descriptor write_;
   std::vector<Replaced> replaced_;
 };
 

@@ -15,8 +15,17 @@ namespace yoke::settings {
 template <class E, std::size_t count>
 using Words = std::array<std::pair<std::string_view, E>, count>;
 
-inline constexpr Words<DataFormat, 2> kDataFormats{
-    {{"auto", DataFormat::detect}, {"idx", DataFormat::idx}}};
+inline constexpr Words<DataFormat, 3> kDataFormats{
+    {{"auto", DataFormat::detect}, {"idx", DataFormat::idx}, {"images", DataFormat::images}}};
+inline constexpr Words<Interpolation, 3> kInterpolations{{{"bilinear", Interpolation::bilinear},
+                                                          {"bicubic", Interpolation::bicubic},
+                                                          {"nearest", Interpolation::nearest}}};
+inline constexpr Words<AutoAugment, 2> kAutoAugments{
+    {{"none", AutoAugment::none}, {"ra", AutoAugment::ra}}};
+inline constexpr Words<Exif, 2> kExifs{{{"ignore", Exif::ignore}, {"apply", Exif::apply}}};
+inline constexpr Words<BadSamples, 3> kBadSamples{{{"raise", BadSamples::raise},
+                                                   {"skip", BadSamples::skip},
+                                                   {"substitute", BadSamples::substitute}}};
 inline constexpr Words<Parallel, 3> kParallels{
     {{"ddp", Parallel::ddp}, {"dp", Parallel::dp}, {"none", Parallel::none}}};
 inline constexpr Words<Backend, 4> kBackends{{{"auto", Backend::detect},
@@ -31,7 +40,12 @@ inline constexpr Words<Schedule, 4> kSchedules{{{"constant", Schedule::constant}
                                                 {"cosine", Schedule::cosine},
                                                 {"step", Schedule::step},
                                                 {"linear", Schedule::linear}}};
-inline constexpr Words<Precision, 1> kPrecisions{{{"fp32", Precision::fp32}}};
+inline constexpr Words<Force, 2> kForces{{{"nothing", Force::nothing}, {"recipe", Force::recipe}}};
+inline constexpr Words<Precision, 5> kPrecisions{{{"fp32", Precision::fp32},
+                                                  {"tf32", Precision::tf32},
+                                                  {"bf16", Precision::bf16},
+                                                  {"fp16", Precision::fp16},
+                                                  {"auto", Precision::automatic}}};
 
 template <class E, std::size_t count>
 [[nodiscard]] std::vector<std::string> words_of(const Words<E, count>& words) {

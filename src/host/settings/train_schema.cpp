@@ -14,6 +14,7 @@ constexpr Range kAboveZero{.least = 0, .without_least = true};
 constexpr Range kZeroToBelowOne{.least = 0, .most = 1, .without_most = true};
 constexpr Range kCount{.least = 0, .most = 1e9};
 constexpr Range kCountFromOne{.least = 1, .most = 1e9};
+constexpr Range kPixels{.least = 1, .most = 65'500};
 
 using Options = std::vector<Option>;
 
@@ -29,26 +30,26 @@ Options data_options(const std::vector<std::string>& models) {
   return group("data and model",
                {{.key = "data",
                  .fallback = "fashion-mnist",
-                 .help = "fashion-mnist, synthetic, or a folder",
-                 .metavar = "NAME|DIR"},
+                 .help = "fashion-mnist, synthetic, or a folder, tar archive or LMDB",
+                 .metavar = "NAME|PATH"},
                 {.key = "data-format",
                  .type = Type::choice,
                  .fallback = "auto",
-                 .help = "how the folder is laid out",
+                 .help = "what the path holds",
                  .choices = words_of(kDataFormats)},
                 {.key = "valid",
                  .type = Type::path,
-                 .help = "a folder to evaluate on",
-                 .metavar = "DIR",
+                 .help = "what to evaluate on",
+                 .metavar = "PATH",
                  .if_unset = "the data's own test part"},
                 {.key = "mean",
-                 .type = Type::number,
-                 .help = "of all pixels, 0 to 1: what is taken off them",
-                 .if_unset = "fashion-mnist's own, else 0"},
+                 .type = Type::numbers,
+                 .help = "of pixels, 0 to 1: what is taken off them, once or by channel",
+                 .if_unset = "fashion-mnist's own, ImageNet's for image files, else 0"},
                 {.key = "std",
-                 .type = Type::number,
+                 .type = Type::numbers,
                  .help = "their deviation: what they are then divided by",
-                 .if_unset = "fashion-mnist's own, else 1",
+                 .if_unset = "fashion-mnist's own, ImageNet's for image files, else 1",
                  .range = kAboveZero},
                 {.key = "model",
                  .type = Type::choice,
@@ -59,6 +60,66 @@ Options data_options(const std::vector<std::string>& models) {
                  .type = Type::integer,
                  .fallback = std::int64_t{0},
                  .help = "classes of the model's head; 0: as many as the data has",
+                 .range = kCount}});
+}
+
+// Spelled as in torchvision's training script where it has a word.
+Options image_options() {
+  return group("image files",
+               {{.key = "train-crop-size",
+                 .type = Type::integer,
+                 .fallback = std::int64_t{224},
+                 .help = "pixels a side of a training image",
+                 .range = kPixels},
+                {.key = "val-crop-size",
+                 .type = Type::integer,
+                 .help = "pixels a side of an image to evaluate on",
+                 .if_unset = "as --train-crop-size",
+                 .range = kPixels},
+                {.key = "val-resize-size",
+                 .type = Type::integer,
+                 .help = "its short side before the middle is cut out",
+                 .if_unset = "--val-crop-size / 0.875",
+                 .range = kPixels},
+                {.key = "interpolation",
+                 .type = Type::choice,
+                 .fallback = "bilinear",
+                 .help = "of every resize",
+                 .choices = words_of(kInterpolations)},
+                {.key = "auto-augment",
+                 .type = Type::choice,
+                 .fallback = "none",
+                 .help = "beside crop and flip; ra: RandAugment",
+                 .choices = words_of(kAutoAugments)},
+                {.key = "ra-magnitude",
+                 .type = Type::integer,
+                 .fallback = std::int64_t{9},
+                 .help = "strength of RandAugment",
+                 .range = {.least = 0, .most = 30}},
+                {.key = "mixup-alpha",
+                 .type = Type::number,
+                 .fallback = 0.0,
+                 .help = "of MixUp; 0: off",
+                 .range = kFromZero},
+                {.key = "cutmix-alpha",
+                 .type = Type::number,
+                 .fallback = 0.0,
+                 .help = "of CutMix; 0: off",
+                 .range = kFromZero},
+                {.key = "exif",
+                 .type = Type::choice,
+                 .fallback = "ignore",
+                 .help = "what an orientation in the file does",
+                 .choices = words_of(kExifs)},
+                {.key = "bad-samples",
+                 .type = Type::choice,
+                 .fallback = "raise",
+                 .help = "an image that cannot be decoded ends the run, is left out, or replaced",
+                 .choices = words_of(kBadSamples)},
+                {.key = "most-bad",
+                 .type = Type::integer,
+                 .fallback = std::int64_t{1000},
+                 .help = "different bad images on a rank; one more ends the run",
                  .range = kCount}});
 }
 
@@ -217,8 +278,8 @@ Options schedule_options() {
 Options machine_options() {
   return group("this machine", {{.key = "workers",
                                  .type = Type::integer,
-                                 .fallback = std::int64_t{1},
                                  .help = "data threads per rank; 0: none",
+                                 .if_unset = "as many as the waits for data ask for",
                                  .range = {.least = 0, .most = 1024}},
                                 {.key = "threads",
                                  .type = Type::integer,
@@ -228,12 +289,21 @@ Options machine_options() {
                                 {.key = "precision",
                                  .type = Type::choice,
                                  .fallback = "fp32",
-                                 .help = "of weights and activations",
+                                 .help = "of convolutions and products; auto: bf16 on a card "
+                                         "from sm_80, fp16 on an older one, fp32 on a CPU",
                                  .choices = words_of(kPrecisions)},
                                 {.key = "channels-last",
                                  .type = Type::toggle,
+                                 .help = "lay images out as N, H, W, C",
+                                 .if_unset = "on a card"},
+                                {.key = "sync-bn",
+                                 .type = Type::toggle,
                                  .fallback = false,
-                                 .help = "lay images out as N, H, W, C"}});
+                                 .help = "batch norms take their statistics over all ranks"},
+                                {.key = "capture",
+                                 .type = Type::toggle,
+                                 .fallback = true,
+                                 .help = "on a card: replay the step from a CUDA graph"}});
 }
 
 Options start_options() {
@@ -249,44 +319,98 @@ Options start_options() {
                                .metavar = "PATTERN"}});
 }
 
+Options checkpoint_options() {
+  return group(
+      "checkpoints",
+      {{.key = "checkpoint-every",
+        .type = Type::integer,
+        .fallback = std::int64_t{0},
+        .help = "optimizer steps between checkpoints; 0: each epoch; -1: only when told to stop",
+        .range = {.least = -1, .most = 1e9}},
+       {.key = "keep-checkpoints",
+        .type = Type::integer,
+        .fallback = std::int64_t{3},
+        .help = "how many of the newest are kept; 0: all",
+        .range = kCount},
+       {.key = "keep-every",
+        .type = Type::integer,
+        .fallback = std::int64_t{0},
+        .help = "keep those of steps that this divides for ever; 0: none",
+        .range = kFromZero},
+       {.key = "stop-signals",
+        .type = Type::texts,
+        .fallback = std::vector<std::string>{"TERM", "INT", "USR1"},
+        .help = "at which a run saves itself and ends",
+        .metavar = "NAME"},
+       {.key = "max-restarts",
+        .type = Type::integer,
+        .fallback = std::int64_t{0},
+        .help = "after a failure start all ranks again from the last checkpoint, so often",
+        .range = kFromZero},
+       {.key = "resume",
+        .type = Type::path,
+        .help = "go on with this run from its last checkpoint",
+        .metavar = "RUN",
+        .per_call = true},
+       {.key = "force",
+        .type = Type::choice,
+        .fallback = "nothing",
+        .help = "with --resume: take settings that differ from the run's",
+        .choices = words_of(kForces),
+        .per_call = true}});
+}
+
 Options output_options() {
-  return group("recipe and output", {{.key = "recipe",
-                                      .type = Type::path,
-                                      .help = "a TOML file of settings",
-                                      .metavar = "FILE",
-                                      .per_call = true},
-                                     {.key = "out",
-                                      .type = Type::path,
-                                      .help = "run folder",
-                                      .metavar = "DIR",
-                                      .if_unset = "runs/<data>-<model>"},
-                                     {.key = "overwrite",
-                                      .type = Type::toggle,
-                                      .fallback = false,
-                                      .help = "write into a run folder that is not empty",
-                                      .per_call = true},
-                                     {.key = "log-every",
-                                      .type = Type::integer,
-                                      .fallback = std::int64_t{50},
-                                      .help = "steps between lines of the log",
-                                      .range = kCountFromOne},
-                                     {.key = "json",
-                                      .type = Type::toggle,
-                                      .fallback = false,
-                                      .help = "results as JSON on the standard output",
-                                      .per_call = true},
-                                     {.key = "print-config",
-                                      .type = Type::toggle,
-                                      .fallback = false,
-                                      .help = "show all settings and where each came from",
-                                      .per_call = true}});
+  return group("recipe and output",
+               {{.key = "recipe",
+                 .type = Type::path,
+                 .help = "a TOML file of settings",
+                 .metavar = "FILE",
+                 .per_call = true},
+                {.key = "out",
+                 .type = Type::path,
+                 .help = "run folder",
+                 .metavar = "DIR",
+                 .if_unset = "runs/<data>-<model>"},
+                {.key = "overwrite",
+                 .type = Type::toggle,
+                 .fallback = false,
+                 .help = "write into a run folder that is not empty",
+                 .per_call = true},
+                {.key = "log-every",
+                 .type = Type::integer,
+                 .fallback = std::int64_t{50},
+                 .help = "steps between lines of the log",
+                 .range = kCountFromOne},
+                {.key = "profile",
+                 .type = Type::text,
+                 .help = "record these steps: a Perfetto trace of each rank, and "
+                         "a summary",
+                 .metavar = "FIRST:END",
+                 .if_unset = "nothing is recorded",
+                 .per_call = true},
+                {.key = "nvtx",
+                 .type = Type::toggle,
+                 .fallback = false,
+                 .help = "operators as NVTX ranges, for nsys",
+                 .per_call = true},
+                {.key = "json",
+                 .type = Type::toggle,
+                 .fallback = false,
+                 .help = "results as JSON on the standard output",
+                 .per_call = true},
+                {.key = "print-config",
+                 .type = Type::toggle,
+                 .fallback = false,
+                 .help = "show all settings and where each came from",
+                 .per_call = true}});
 }
 
 Options all_options(const std::vector<std::string>& models) {
   Options all;
-  for (Options part :
-       {data_options(models), parallel_options(), length_options(), optimizer_options(),
-        schedule_options(), machine_options(), start_options(), output_options()}) {
+  for (Options part : {data_options(models), image_options(), parallel_options(), length_options(),
+                       optimizer_options(), schedule_options(), machine_options(), start_options(),
+                       checkpoint_options(), output_options()}) {
     for (Option& option : part) all.push_back(std::move(option));
   }
   return all;
@@ -306,10 +430,11 @@ Schema train_schema(const std::vector<std::string>& models, const std::string& u
 
 Schema eval_schema(const std::vector<std::string>& models, const std::string& usage) {
   static const std::set<std::string> shown{
-      "data",       "data-format", "valid",      "model",       "num-classes",
-      "parallel",   "ranks",       "device-ids", "backend",     "timeout",
-      "batch-size", "workers",     "threads",    "precision",   "channels-last",
-      "weights",    "recipe",      "json",       "print-config"};
+      "data",       "data-format",   "valid",           "model",         "num-classes",
+      "parallel",   "ranks",         "device-ids",      "backend",       "timeout",
+      "batch-size", "workers",       "threads",         "precision",     "channels-last",
+      "weights",    "val-crop-size", "val-resize-size", "interpolation", "bad-samples",
+      "recipe",     "json",          "print-config"};
   Options options = all_options(models);
   for (Option& option : options) option.hidden = !shown.contains(option.key);
   return {usage, std::move(options)};

@@ -33,20 +33,38 @@ void require_data(const Settings& settings) {
   const std::vector<std::string>& names = data_names();
   if (std::find(names.begin(), names.end(), data) != names.end()) return;
   std::error_code error;
-  if (fs::is_directory(data, error)) return;
+  if (fs::exists(data, error)) return;
   const auto near = core::nearest(data, names);
   const bool is_path = data.find('/') != std::string::npos;
   refuse(shown(settings, "data") +
-             (is_path ? ": no such folder" : ": neither a known data set nor a folder"),
+             (is_path ? ": no such file or folder" : ": neither a known data set nor a path"),
          near && !is_path ? "did you mean " + *near + "?"
-                          : "known: " + core::joined(names) + ", or a folder of IDX files");
+                          : "known: " + core::joined(names) +
+                                ", or a folder of class folders, tar shards or IDX files, or an "
+                                "LMDB");
 }
 
-void require_valid_folder(const Settings& settings) {
+void require_valid_path(const Settings& settings) {
   std::error_code error;
-  if (!settings.is_set("valid") || fs::is_directory(settings.text("valid"), error)) return;
-  refuse(shown(settings, "valid") + ": no such folder",
-         "give the folder that holds the images to evaluate on");
+  if (!settings.is_set("valid") || fs::exists(settings.text("valid"), error)) return;
+  refuse(shown(settings, "valid") + ": no such file or folder",
+         "give the path of the images to evaluate on");
+}
+
+void require_channels(const Settings& settings, const char* key) {
+  if (!settings.is_set(key)) return;
+  const std::size_t count = settings.numbers(key).size();
+  if (count != 1 && count != 3)
+    refuse(text(shown(settings, key), ": ", count, " numbers"),
+           "give one, or one for each of red, green and blue");
+}
+
+void require_image_sizes(const Settings& settings, const TrainSettings& out) {
+  if (out.val_resize_size >= out.val_crop_size) return;
+  refuse(text("val-resize-size ", out.val_resize_size, " is below val-crop-size ",
+              out.val_crop_size, ": evaluation would see a black frame"),
+         settings.is_set("val-resize-size") ? "give a larger --val-resize-size, or leave it out"
+                                            : "give a --val-resize-size");
 }
 
 void require_device_ids(const Settings& settings, const TrainSettings& out) {
@@ -114,10 +132,28 @@ void take_data(TrainSettings& out, const Settings& settings) {
   out.data = settings.text("data");
   out.data_format = meaning(kDataFormats, settings.text("data-format"));
   out.valid = text_or_empty(settings, "valid");
-  if (settings.is_set("mean")) out.mean = settings.number("mean");
-  if (settings.is_set("std")) out.std = settings.number("std");
+  if (settings.is_set("mean")) out.mean = settings.numbers("mean");
+  if (settings.is_set("std")) out.std = settings.numbers("std");
   out.model = settings.text("model");
   out.num_classes = as_int(settings, "num-classes");
+}
+
+void take_images(TrainSettings& out, const Settings& settings) {
+  constexpr double kMiddle = 0.875;  // of the short side that evaluation sees: 224 of 256
+  out.train_crop_size = as_int(settings, "train-crop-size");
+  out.val_crop_size =
+      settings.is_set("val-crop-size") ? as_int(settings, "val-crop-size") : out.train_crop_size;
+  out.val_resize_size = settings.is_set("val-resize-size")
+                            ? as_int(settings, "val-resize-size")
+                            : static_cast<int>(out.val_crop_size / kMiddle);
+  out.interpolation = meaning(kInterpolations, settings.text("interpolation"));
+  out.auto_augment = meaning(kAutoAugments, settings.text("auto-augment"));
+  out.ra_magnitude = as_int(settings, "ra-magnitude");
+  out.mixup_alpha = settings.number("mixup-alpha");
+  out.cutmix_alpha = settings.number("cutmix-alpha");
+  out.exif = meaning(kExifs, settings.text("exif"));
+  out.bad_samples = meaning(kBadSamples, settings.text("bad-samples"));
+  out.most_bad = settings.integer("most-bad");
 }
 
 void take_parallel(TrainSettings& out, const Settings& settings) {
@@ -165,6 +201,51 @@ void take_schedule(TrainSettings& out, const Settings& settings) {
   out.gamma = settings.number("gamma");
 }
 
+/// What may differ when a run goes on: nothing that its weights depend on.
+bool may_differ(const std::string& key) {
+  static const std::set<std::string> keys{
+      "parallel",   "ranks",        "device-ids",  "backend",          "timeout",
+      "workers",    "threads",      "log-every",   "checkpoint-every", "keep-checkpoints",
+      "keep-every", "stop-signals", "max-restarts"};
+  return keys.contains(key);
+}
+
+/// "50:55" are the steps from 50 to 54, counted from 0.
+std::optional<StepRange> profiled_steps(const Settings& settings) {
+  if (!settings.is_set("profile")) return {};
+  const std::vector<std::string> parts = core::split(settings.text("profile"), ':');
+  const auto first = parts.size() == 2 ? core::parse_integer(parts[0]) : std::nullopt;
+  const auto end = parts.size() == 2 ? core::parse_integer(parts[1]) : std::nullopt;
+  if (!first || !end || *first < 0 || *end <= *first) {
+    refuse(shown(settings, "profile") + " is no range of steps",
+           "give the first step and the one after the last, as in --profile 50:55");
+  }
+  return StepRange{*first, *end};
+}
+
+/// Equal, or two spellings of one path.
+bool same(const Value& a, const Value& b) {
+  if (a == b) return true;
+  const auto* one = std::get_if<std::string>(&a);
+  const auto* other = std::get_if<std::string>(&b);
+  std::error_code error;
+  return one != nullptr && other != nullptr && fs::equivalent(*one, *other, error);
+}
+
+/// The settings in which `now` is not what the run's recipe says, one a line.
+std::vector<std::string> differences(const Settings& now, const Settings& recipe) {
+  std::vector<std::string> lines;
+  for (const Option& option : now.schema().options()) {
+    const std::string& key = option.key;
+    if (option.per_call || may_differ(key)) continue;
+    if (same(now.setting(key).value, recipe.setting(key).value)) continue;
+    const std::string before =
+        recipe.is_set(key) ? toml_text(recipe.setting(key).value) : std::string("not set");
+    lines.push_back(text(shown(now, key), ", was ", before));
+  }
+  return lines;
+}
+
 /// runs/<data>-<model>; of a folder its last name.
 fs::path default_out(const TrainSettings& out) {
   const fs::path data = (fs::path(out.data) / "").lexically_normal().parent_path().filename();
@@ -173,34 +254,83 @@ fs::path default_out(const TrainSettings& out) {
 }
 
 void take_machine_and_output(TrainSettings& out, const Settings& settings) {
-  out.workers = as_int(settings, "workers");
+  if (settings.is_set("workers")) out.workers = as_int(settings, "workers");
   out.threads = int_or_zero(settings, "threads");
   out.precision = meaning(kPrecisions, settings.text("precision"));
-  out.channels_last = settings.toggle("channels-last");
+  if (settings.is_set("channels-last")) out.channels_last = settings.toggle("channels-last");
+  out.sync_bn = settings.toggle("sync-bn");
+  out.capture = settings.toggle("capture");
   out.weights = text_or_empty(settings, "weights");
   out.freeze = settings.texts("freeze");
+  out.checkpoint_every = settings.integer("checkpoint-every");
+  out.keep_checkpoints = settings.integer("keep-checkpoints");
+  out.keep_every = settings.integer("keep-every");
+  out.stop_signals = settings.texts("stop-signals");
+  out.max_restarts = as_int(settings, "max-restarts");
+  out.resume = settings.is_set("resume");
   out.out = settings.is_set("out") ? fs::path(settings.text("out")) : default_out(out);
   out.overwrite = settings.toggle("overwrite");
   out.print_config = settings.toggle("print-config");
   out.json = settings.toggle("json");
   out.log_every = as_int(settings, "log-every");
+  out.profile = profiled_steps(settings);
+  out.nvtx = settings.toggle("nvtx");
 }
 
 }  // namespace
 
-TrainSettings train_settings(const Settings& settings) {
+TrainSettings train_settings(const Settings& settings, Purpose purpose) {
   TrainSettings out;
   take_data(out, settings);
+  take_images(out, settings);
   take_parallel(out, settings);
   take_length(out, settings);
   take_optimizer(out, settings);
   take_schedule(out, settings);
   take_machine_and_output(out, settings);
-  require_data(settings);
-  require_valid_folder(settings);
+  if (purpose == Purpose::training || !settings.is_set("valid")) require_data(settings);
+  require_valid_path(settings);
+  require_channels(settings, "mean");
+  require_channels(settings, "std");
+  require_image_sizes(settings, out);
   require_parallel(settings, out);
   require_schedule(settings, out);
   return out;
+}
+
+Settings resolve_train(const Schema& schema, Sources sources) {
+  const Settings first = resolve(schema, sources);
+  if (first.wants_help()) return first;
+  if (!first.is_set("resume")) {
+    if (first.text("force") != "nothing")
+      refuse(shown(first, "force") + ": there is no run to go on with", "add --resume RUN");
+    return first;
+  }
+  if (first.toggle("overwrite"))
+    refuse("--resume and --overwrite: one goes on with a run, the other removes it",
+           "leave one of the two out");
+  const fs::path run = first.text("resume");
+  const fs::path recipe = run / "recipe.toml";
+  std::error_code error;
+  if (!fs::exists(recipe, error)) {
+    refuse(text(shown(first, "resume"), ": no recipe.toml in it"),
+           "give the folder of a run of yoke train");
+  }
+  Settings before = resolve(schema, {.site_file = {}, .base_recipe = recipe});
+  sources.base_recipe = recipe;
+  Settings now = resolve(schema, std::move(sources));
+  const Setting& out = first.setting("out");
+  if (out.origin.source != Source::fallback && !same(out.value, run.string()))
+    refuse(text(shown(first, "out"), ": a run goes on in its own folder, ", run.string()),
+           "leave --out away");
+  now.settle("out", run.string());
+  before.settle("out", run.string());
+  const std::vector<std::string> lines = differences(now, before);
+  if (!lines.empty() && now.text("force") != "recipe") {
+    refuse(text("going on with ", run.string(), ": ", core::joined(lines, "; ")),
+           "leave that out, or add --force recipe to go on with the new settings");
+  }
+  return now;
 }
 
 Settings resolve_eval(const Schema& schema, Sources sources) {

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "yoke/core/descriptor.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 
@@ -46,21 +47,6 @@ Nonce random_nonce() {
   return nonce;
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int number() const noexcept { return number_; }
-  int release() noexcept { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
-
 [[noreturn]] void refuse(const SegmentAddress& address, const std::string& why) {
   throw Error(Code::unsupported,
               core::text("open /proc/", address.pid, "/fd/", address.descriptor, ": ", why),
@@ -85,21 +71,21 @@ void check_name(const SegmentAddress& address, const std::string& path) {
 
 std::shared_ptr<Segment> Segment::create(std::size_t bytes, bool populate) {
   const std::string what = core::text("allocate ", core::bytes_text(bytes), " of shared memory");
-  Descriptor file(::memfd_create(kFileName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (file.number() < 0) throw Error(Code::io, core::text(what, ": ", reason(errno)));
+  core::Descriptor file(::memfd_create(kFileName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.is_open()) throw Error(Code::io, core::text(what, ": ", reason(errno)));
   const auto whole = static_cast<off_t>(kHeaderBytes + bytes);
-  if (whole < static_cast<off_t>(bytes) || ::ftruncate(file.number(), whole) != 0) {
+  if (whole < static_cast<off_t>(bytes) || ::ftruncate(file.get(), whole) != 0) {
     throw Error(Code::io, core::text(what, ": ", reason(errno)));
   }
   // Nobody who holds the descriptor can cut the file under our feet.
-  ::fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 
   std::shared_ptr<Segment> segment(new Segment);
   segment->bytes_ = bytes;
   segment->nonce_ = random_nonce();
-  segment->map(file.number(), populate, what);
+  segment->map(file.get(), populate, what);
   // Takes the memory now, not in the middle of a step; what map() could not get is an error here.
-  if (populate && ::fallocate(file.number(), 0, 0, whole) != 0) {
+  if (populate && ::fallocate(file.get(), 0, 0, whole) != 0) {
     throw Error(Code::io, core::text(what, ": ", reason(errno)));
   }
   std::memcpy(segment->mapping_, segment->nonce_.data(), sizeof(Nonce));
@@ -121,10 +107,10 @@ std::shared_ptr<Segment> Segment::open(const SegmentAddress& address, bool popul
   }
   const std::string path = core::text("/proc/", address.pid, "/fd/", address.descriptor);
   check_name(address, path);
-  const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (file.number() < 0) refuse(address, reason(errno));
+  const core::Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file.is_open()) refuse(address, reason(errno));
   struct stat info{};
-  if (::fstat(file.number(), &info) != 0) refuse(address, reason(errno));
+  if (::fstat(file.get(), &info) != 0) refuse(address, reason(errno));
   if (static_cast<std::size_t>(info.st_size) != kHeaderBytes + address.bytes) {
     refuse(address,
            core::text("has ", info.st_size, " B instead of ", kHeaderBytes + address.bytes));
@@ -132,7 +118,7 @@ std::shared_ptr<Segment> Segment::open(const SegmentAddress& address, bool popul
   std::shared_ptr<Segment> segment(new Segment);
   segment->bytes_ = address.bytes;
   segment->nonce_ = address.nonce;
-  segment->map(file.number(), populate, core::text("map ", path));
+  segment->map(file.get(), populate, core::text("map ", path));
   if (std::memcmp(segment->mapping_, address.nonce.data(), sizeof(Nonce)) != 0) {
     refuse(address, "is the segment of another team");
   }

@@ -76,6 +76,7 @@ launch::LaunchOptions rank_options(const Request& request, const launch::Machine
   options.ranks = count_ranks(request, machine);
   options.listen = true;
   options.zero_is_done = true;
+  options.restart.limit = values.max_restarts;
   core::EnvironmentMap& extra = options.extra;
   if (values.backend != settings::Backend::detect)
     extra["YOKE_BACKEND"] = request.settings.text("backend");

@@ -5,9 +5,12 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "yoke/feed/labelled_images.hpp"
+#include "yoke/feed/transforms.hpp"
 #include "yoke/settings/report.hpp"
+#include "yoke/start/data_source.hpp"
 
 namespace yoke::start {
 namespace {
@@ -27,9 +30,48 @@ bool is_data_name(const fs::path& path) {
   return path == feed::kFashionMnist || path == "synthetic";
 }
 
+template <class Floats>
+std::vector<double> all_as_written(const Floats& numbers) {
+  std::vector<double> written;
+  for (const float number : numbers) written.push_back(as_written(number));
+  return written;
+}
+
+DataKind kind_of_data(const settings::TrainSettings& values, settings::Purpose purpose) {
+  return purpose == settings::Purpose::training ? data_kind(values.data, values.data_format)
+                                                : kind_to_evaluate(values);
+}
+
+/// How pixels become numbers follows from what the data are: another copy or another part of them
+/// may look different.
+void settle_pixels(settings::Settings& settings, settings::Purpose purpose) {
+  std::vector<double> mean;
+  std::vector<double> std;
+  const settings::TrainSettings values = settings::train_settings(settings, purpose);
+  switch (kind_of_data(values, purpose)) {
+    case DataKind::synthetic: return;
+    case DataKind::idx: {
+      const feed::Normalise normalise = feed::default_normalise(values.data);
+      mean = all_as_written(std::array{normalise.mean});
+      std = all_as_written(std::array{normalise.std});
+      break;
+    }
+    case DataKind::images: {
+      const feed::transforms::Normalize normalize;
+      mean = all_as_written(normalize.mean);
+      std = all_as_written(normalize.std);
+      settings.settle("val-crop-size", std::int64_t{values.val_crop_size});
+      settings.settle("val-resize-size", std::int64_t{values.val_resize_size});
+      break;
+    }
+  }
+  if (!settings.is_set("mean")) settings.settle("mean", mean);
+  if (!settings.is_set("std")) settings.settle("std", std);
+}
+
 /// A recipe may be read in another folder, and for a copy of the data under another name: what it
 /// says must not depend on either.
-void settle(settings::Settings& settings) {
+void settle(settings::Settings& settings, settings::Purpose purpose) {
   for (const char* key : {"data", "valid", "weights"}) {
     if (!settings.is_set(key)) continue;
     const fs::path path = settings.text(key);
@@ -37,20 +79,17 @@ void settle(settings::Settings& settings) {
     if (path.is_relative() && fs::exists(path, error) && !is_data_name(path))
       settings.settle(key, fs::absolute(path).lexically_normal().string());
   }
-  if (settings.text("data") == "synthetic") return;
-  const feed::Normalise normalise = feed::default_normalise(settings.text("data"));
-  if (!settings.is_set("mean")) settings.settle("mean", as_written(normalise.mean));
-  if (!settings.is_set("std")) settings.settle("std", as_written(normalise.std));
+  settle_pixels(settings, purpose);
 }
 
-Request answered(settings::Settings settings) {
+Request answered(settings::Settings settings, settings::Purpose purpose) {
   Request request{.settings = std::move(settings)};
   if (request.settings.wants_help()) {
     request.answer = settings::help_text(request.settings.schema());
     return request;
   }
-  settle(request.settings);
-  request.values = settings::train_settings(request.settings);
+  settle(request.settings, purpose);
+  request.values = settings::train_settings(request.settings, purpose);
   if (request.values.print_config) request.answer = settings::print_config_text(request.settings);
   return request;
 }
@@ -59,12 +98,14 @@ Request answered(settings::Settings settings) {
 
 Request train_request(const std::vector<std::string>& words, const core::EnvironmentMap& variables,
                       const settings::Schema& schema) {
-  return answered(settings::resolve(schema, {.arguments = words, .variables = variables}));
+  return answered(settings::resolve_train(schema, {.arguments = words, .variables = variables}),
+                  settings::Purpose::training);
 }
 
 Request eval_request(const std::vector<std::string>& words, const core::EnvironmentMap& variables,
                      const settings::Schema& schema) {
-  return answered(settings::resolve_eval(schema, {.arguments = words, .variables = variables}));
+  return answered(settings::resolve_eval(schema, {.arguments = words, .variables = variables}),
+                  settings::Purpose::evaluation);
 }
 
 }  // namespace yoke::start

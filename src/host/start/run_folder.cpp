@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kRunFiles{RunFiles::kRecipe, RunFiles::kLog,       RunFiles::kMetrics,
+constexpr std::array kRunFiles{RunFiles::kRecipe, RunFiles::kClasses,   RunFiles::kBadSamples,
+                               RunFiles::kLog,    RunFiles::kMetrics,   RunFiles::kCheckpoints,
                                RunFiles::kBest,   RunFiles::kStateDict, RunFiles::kSafetensors,
                                RunFiles::kResult, RunFiles::kFailure};
 
@@ -34,8 +35,9 @@ bool failed_before_training(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name != RunFiles::kRecipe && name != RunFiles::kFailure && !is_unfinished(name))
-      return false;
+    const bool is_early = name == RunFiles::kRecipe || name == RunFiles::kClasses ||
+                          name == RunFiles::kFailure || is_unfinished(name);
+    if (!is_early) return false;
   }
   return !error;
 }
@@ -44,26 +46,49 @@ void remove_earlier_run(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (!is_run_file(entry.path().filename().string())) continue;
     std::error_code error;
-    fs::remove(entry.path(), error);
+    fs::remove_all(entry.path(), error);
     if (error)
       throw Error(Code::io, core::text("remove ", entry.path().string(),
                                        " of an earlier run: ", error.message()));
   }
 }
 
+void write_recipe(const Request& request) {
+  core::write_atomically(request.values.out / RunFiles::kRecipe,
+                         settings::resolved_toml(request.settings));
+}
+
+void reopen(const Request& request) {
+  const fs::path& folder = request.values.out;
+  core::make_writable_folder(folder);
+  std::error_code ignored;  // where it cannot go, the next one is written over it
+  fs::remove(folder / RunFiles::kFailure, ignored);
+  if (request.settings.text("force") == "recipe") write_recipe(request);
+}
+
 }  // namespace
 
-void open_run_folder(const Request& request) {
+void open_run_folder(const Request& request, const core::EnvironmentMap& variables) {
   const fs::path& folder = request.values.out;
+  const bool begun = fs::exists(folder / RunFiles::kRecipe);
+  if (request.values.resume || (begun && goes_on(request.values, variables)))
+    return reopen(request);
   if (!failed_before_training(folder)) settings::require_fresh_folder(request.values);
   core::make_writable_folder(folder);
   remove_earlier_run(folder);
-  core::write_atomically(folder / RunFiles::kRecipe, settings::resolved_toml(request.settings));
+  write_recipe(request);
 }
 
 void tell_ranks(const Request& request, launch::LaunchOptions& options) {
   options.extra[kRunFolderVariable] = fs::absolute(request.values.out).string();
   options.failure_file = request.values.out / RunFiles::kFailure;
+}
+
+bool goes_on(const settings::TrainSettings& settings, const core::EnvironmentMap& variables) {
+  const auto again = [&](const char* name) {
+    return core::parse_integer(core::value_or(variables, name)).value_or(0) > 0;
+  };
+  return settings.resume || again("TORCHELASTIC_RESTART_COUNT") || again("SLURM_RESTART_COUNT");
 }
 
 bool is_open(const fs::path& folder, const core::EnvironmentMap& variables) {

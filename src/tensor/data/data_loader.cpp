@@ -1,5 +1,6 @@
 #include "yoke/data/data_loader.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "yoke/comm/world.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/device/host.hpp"
 
 namespace yoke::data {
 namespace {
@@ -39,12 +41,20 @@ feed::Sharding sharding_of(const DataLoaderOptions& options) {
   return options.torch_compat ? feed::Sharding::torch_compat : feed::Sharding::exact;
 }
 
-BatchRingOptions ring_options(const DataLoaderOptions& options, at::Device device) {
+// All the cores that this rank may use, where nobody says how many threads there should be.
+unsigned most_workers(const Placement& placement) {
+  const int cores = device::usable_cores() / std::max(1, placement.local_world_size);
+  return static_cast<unsigned>(std::max(1, cores));
+}
+
+BatchRingOptions ring_options(const DataLoaderOptions& options, const Placement& placement) {
   // Beyond those made ahead: the one that the caller holds, and one that is being copied.
   return {.batch_size = options.batch_size,
-          .workers = options.num_workers,
+          .workers = options.num_workers.value_or(most_workers(placement)),
+          .adapt_workers = !options.num_workers,
           .slots = options.prefetch_batches + 2,
-          .pinned = options.pin_memory && device.is_cuda(),
+          .memory_budget = options.memory_budget,
+          .pinned = options.pin_memory && placement.device.is_cuda(),
           .timeout = options.timeout};
 }
 
@@ -76,7 +86,10 @@ Placement agreed_placement(const Dataset& dataset, comm::World& world,
     std::memcpy(&by_rank.emplace_back(), theirs.data(), sizeof mine);
   }
   feed::require_agreement(by_rank);
-  return {.rank = world.rank(), .world_size = world.size(), .device = world.device()};
+  return {.rank = world.rank(),
+          .world_size = world.size(),
+          .device = world.device(),
+          .local_world_size = world.local_size()};
 }
 
 }  // namespace
@@ -85,6 +98,7 @@ DataLoaderOptions evaluation(DataLoaderOptions options) {
   options.shuffle = false;
   options.drop_last = false;
   options.torch_compat = false;
+  options.batch_transform = nullptr;
   return options;
 }
 
@@ -95,7 +109,7 @@ struct DataLoader::State {
         options((check(how), how)),
         position{.seed = how.seed, .epoch = 0, .samples = 0, .length = dataset->size()},
         steps(schedule_from(position)->steps_of_whole()),
-        ring(dataset, ring_options(how, where.device)),
+        ring(dataset, ring_options(how, where)),
         source(source_of(ring, where.device)) {}
 
   [[nodiscard]] std::unique_ptr<const Schedule> schedule_from(const feed::Position& start) const {
@@ -135,6 +149,8 @@ struct DataLoader::State {
       throw;
     }
     position.samples = schedule->step(ticket++).handed_out();
+    if (current.input.defined()) current.input = dataset->finished(current.input);
+    if (options.batch_transform && current.rows() > 0) options.batch_transform(current);
     return &current;
   }
 
@@ -218,7 +234,13 @@ void DataLoader::load_state(const feed::Position& position) {
 
 DataLoader::Report DataLoader::report() const {
   const feed::SlotRing::Report ring = state_->ring.report();
-  return {.batches = ring.handed_out, .waited = ring.waited, .ready = ring.ready};
+  return {.batches = ring.handed_out,
+          .waited = ring.waited,
+          .ready = ring.ready,
+          .workers = ring.active,
+          .left_out = state_->ring.left_out(),
+          .host_bytes = state_->ring.host_bytes(),
+          .stages = state_->dataset->stages()};
 }
 
 const Dataset& DataLoader::dataset() const noexcept { return *state_->dataset; }

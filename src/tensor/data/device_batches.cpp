@@ -55,9 +55,12 @@ class DeviceBatches final : public BatchSource {
   void hand_over(const Upload& upload) const {
     const c10::Stream caller = cards_.getStream(device_);
     upload.copied->block(caller);
-    for (const at::Tensor& tensor : {upload.batch.input, upload.batch.target}) {
-      if (tensor.numel() > 0) tensor.record_stream(caller);
-    }
+    const auto follow = [&](const at::Tensor& tensor) {
+      if (tensor.defined() && tensor.numel() > 0) tensor.record_stream(caller);
+    };
+    follow(upload.batch.input);
+    follow(upload.batch.target);
+    for (const auto& field : upload.batch.fields) follow(field.second);
   }
 
   void begin_upload() {
@@ -67,12 +70,30 @@ class DeviceBatches final : public BatchSource {
     {
       const c10::InferenceMode plain(false);
       const c10::StreamGuard guard(copies_);
-      batch.input = batch.input.to(device_, /*non_blocking=*/true);
-      batch.target = batch.target.to(device_, /*non_blocking=*/true);
+      send(batch);
       copied->record(copies_);
     }
     copying_.push_back(copied);
     uploads_.push_back({std::move(batch), copied});
+  }
+
+  // Each tensor once: input and target may be fields too.
+  void send(Batch& batch) const {
+    const auto sent = [&](const at::Tensor& tensor) {
+      return tensor.defined() ? tensor.to(device_, /*non_blocking=*/true) : tensor;
+    };
+    const at::Tensor input = batch.input;
+    const at::Tensor target = batch.target;
+    if (batch.fields.empty()) {
+      batch.input = sent(input);
+      batch.target = sent(target);
+    }
+    for (auto& [name, tensor] : batch.fields) {
+      const at::Tensor there = sent(tensor);
+      if (tensor.is_same(input)) batch.input = there;
+      if (tensor.is_same(target)) batch.target = there;
+      tensor = there;
+    }
   }
 
   // While the caller works on its batch. An error waits until that batch's turn.

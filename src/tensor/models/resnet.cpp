@@ -6,13 +6,28 @@
 
 #include "head.hpp"
 #include "yoke/core/error.hpp"
+#include "yoke/nn/cast_together.hpp"
+#include "yoke/nn/pooling.hpp"
+#include "yoke/nn/stem.hpp"
 
 namespace yoke::models {
 namespace {
 
-using torch::nn::BatchNorm2d;
 using torch::nn::Conv2d;
 using torch::nn::Sequential;
+
+nn::BatchNorm2d norm(std::int64_t channels) { return nn::BatchNorm2d(channels); }
+
+nn::BatchNorm2d norm_relu(std::int64_t channels) {
+  return nn::BatchNorm2d(
+      nn::BatchNorm2dOptions{.num_features = channels, .activation = nn::Activation::relu});
+}
+
+/// The end of a block: relu(norm(x) + shortcut).
+nn::BatchNorm2d norm_add_relu(std::int64_t channels) {
+  return nn::BatchNorm2d(nn::BatchNorm2dOptions{
+      .num_features = channels, .activation = nn::Activation::relu, .residual = true});
+}
 
 Conv2d conv1x1(std::int64_t in, std::int64_t out, std::int64_t stride = 1) {
   return Conv2d(torch::nn::Conv2dOptions(in, out, 1).stride(stride).bias(false));
@@ -26,12 +41,47 @@ Conv2d conv3x3(std::int64_t in, std::int64_t out, std::int64_t stride = 1) {
 // registered after them, as torchvision does, so that both draw the same random numbers.
 Sequential shortcut(const BlockOptions& options, std::int64_t out_channels) {
   if (options.stride == 1 && options.in_channels == out_channels) return nullptr;
-  return Sequential(conv1x1(options.in_channels, out_channels, options.stride),
-                    BatchNorm2d(out_channels));
+  return Sequential(conv1x1(options.in_channels, out_channels, options.stride), norm(out_channels));
 }
 
-at::Tensor joined(at::Tensor out, const at::Tensor& x, Sequential& downsample) {
-  return out.add_(downsample.is_empty() ? x : downsample->forward(x)).relu_();
+// Null where the block's shortcut is its input.
+torch::nn::Conv2dImpl* convolution_of(Sequential& downsample) {
+  return downsample.is_empty() ? nullptr : downsample->ptr(0)->as<torch::nn::Conv2dImpl>();
+}
+
+Forked end_of_block(nn::BatchNorm2d& last, const at::Tensor& x, const at::Tensor& shortcut,
+                    Sequential& downsample) {
+  at::Tensor added = shortcut;
+  if (auto* convolution = convolution_of(downsample)) {
+    added = downsample->ptr(1)->as<nn::BatchNorm2dImpl>()->forward(
+        nn::convolve(*convolution, shortcut));
+  }
+  const auto [main, again] = last->forward_twice(x, added);
+  return {main, again};
+}
+
+void add_weights(BasicBlockImpl& block, std::vector<at::Tensor>& to) {
+  to.insert(to.end(), {block.conv1->weight, block.conv2->weight});
+}
+
+void add_weights(BottleneckImpl& block, std::vector<at::Tensor>& to) {
+  to.insert(to.end(), {block.conv1->weight, block.conv2->weight, block.conv3->weight});
+}
+
+// The weights of a stage are cast together.
+template <class BlockImpl>
+Forked through(Sequential& stage, Forked x) {
+  std::vector<BlockImpl*> blocks;
+  std::vector<at::Tensor> weights;
+  for (const auto& child : stage->children()) {
+    blocks.push_back(child->as<BlockImpl>());
+    add_weights(*blocks.back(), weights);
+    if (auto* shortcut = convolution_of(blocks.back()->downsample))
+      weights.push_back(shortcut->weight);
+  }
+  const nn::CastTogether casts(weights);
+  for (BlockImpl* block : blocks) x = block->forward_forked(x);
+  return x;
 }
 
 template <class BlockHolder>
@@ -50,7 +100,7 @@ void initialise(torch::nn::Module& model) {
   for (const auto& module : model.modules(/*include_self=*/false)) {
     if (const auto* conv = module->as<torch::nn::Conv2dImpl>()) {
       torch::nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
-    } else if (const auto* norm = module->as<torch::nn::BatchNorm2dImpl>()) {
+    } else if (const auto* norm = module->as<nn::BatchNorm2dImpl>()) {
       torch::nn::init::ones_(norm->weight);
       torch::nn::init::zeros_(norm->bias);
     }
@@ -64,16 +114,15 @@ BasicBlockImpl::BasicBlockImpl(const BlockOptions& chosen) : options(chosen) { r
 void BasicBlockImpl::reset() {
   const Sequential made = shortcut(options, options.width);
   conv1 = register_module("conv1", conv3x3(options.in_channels, options.width, options.stride));
-  bn1 = register_module("bn1", BatchNorm2d(options.width));
+  bn1 = register_module("bn1", norm_relu(options.width));
   conv2 = register_module("conv2", conv3x3(options.width, options.width));
-  bn2 = register_module("bn2", BatchNorm2d(options.width));
+  bn2 = register_module("bn2", norm_add_relu(options.width));
   downsample = made.is_empty() ? made : register_module("downsample", made);
 }
 
-at::Tensor BasicBlockImpl::forward(const at::Tensor& x) {
-  at::Tensor out = bn1->forward(conv1->forward(x)).relu_();
-  out = bn2->forward(conv2->forward(out));
-  return joined(std::move(out), x, downsample);
+Forked BasicBlockImpl::forward_forked(const Forked& x) {
+  const at::Tensor out = bn1->forward(nn::convolve(*conv1, x.main));
+  return end_of_block(bn2, nn::convolve(*conv2, out), x.shortcut, downsample);
 }
 
 BottleneckImpl::BottleneckImpl(const BlockOptions& chosen) : options(chosen) { reset(); }
@@ -82,19 +131,18 @@ void BottleneckImpl::reset() {
   const std::int64_t out_channels = options.width * kExpansion;
   const Sequential made = shortcut(options, out_channels);
   conv1 = register_module("conv1", conv1x1(options.in_channels, options.width));
-  bn1 = register_module("bn1", BatchNorm2d(options.width));
+  bn1 = register_module("bn1", norm_relu(options.width));
   conv2 = register_module("conv2", conv3x3(options.width, options.width, options.stride));
-  bn2 = register_module("bn2", BatchNorm2d(options.width));
+  bn2 = register_module("bn2", norm_relu(options.width));
   conv3 = register_module("conv3", conv1x1(options.width, out_channels));
-  bn3 = register_module("bn3", BatchNorm2d(out_channels));
+  bn3 = register_module("bn3", norm_add_relu(out_channels));
   downsample = made.is_empty() ? made : register_module("downsample", made);
 }
 
-at::Tensor BottleneckImpl::forward(const at::Tensor& x) {
-  at::Tensor out = bn1->forward(conv1->forward(x)).relu_();
-  out = bn2->forward(conv2->forward(out)).relu_();
-  out = bn3->forward(conv3->forward(out));
-  return joined(std::move(out), x, downsample);
+Forked BottleneckImpl::forward_forked(const Forked& x) {
+  at::Tensor out = bn1->forward(nn::convolve(*conv1, x.main));
+  out = bn2->forward(nn::convolve(*conv2, out));
+  return end_of_block(bn3, nn::convolve(*conv3, out), x.shortcut, downsample);
 }
 
 ResNetImpl::ResNetImpl(const ResNetOptions& chosen)
@@ -111,7 +159,7 @@ ResNetImpl::ResNetImpl(const ResNetOptions& chosen)
       "conv1",
       Conv2d(
           torch::nn::Conv2dOptions(options.in_channels, 64, 7).stride(2).padding(3).bias(false)));
-  bn1 = register_module("bn1", BatchNorm2d(64));
+  bn1 = register_module("bn1", norm_relu(64));
   layer1 = register_module("layer1", make_stage(64, 64, options.depths[0], 1));
   layer2 = register_module("layer2", make_stage(64 * expansion, 128, options.depths[1], 2));
   layer3 = register_module("layer3", make_stage(128 * expansion, 256, options.depths[2], 2));
@@ -121,11 +169,14 @@ ResNetImpl::ResNetImpl(const ResNetOptions& chosen)
 }
 
 at::Tensor ResNetImpl::forward(const at::Tensor& images) {
-  at::Tensor x = bn1->forward(conv1->forward(images)).relu_();
-  x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
-  x = layer4->forward(layer3->forward(layer2->forward(layer1->forward(x))));
-  x = at::adaptive_avg_pool2d(x, {1, 1}).flatten(1);
-  return fc->forward(x);
+  at::Tensor x = bn1->forward(nn::stem_convolution(images, conv1->weight));
+  x = nn::max_pool2d(x, {.kernel_size = 3, .stride = 2, .padding = 1});
+  Forked forked{x, x};
+  const auto run =
+      options.block == Block::basic ? through<BasicBlockImpl> : through<BottleneckImpl>;
+  for (Sequential* stage : {&layer1, &layer2, &layer3, &layer4}) forked = run(*stage, forked);
+  x = forked.main;
+  return fc->forward(nn::global_avg_pool(x));
 }
 
 void ResNetImpl::replace_head(std::int64_t num_classes) {

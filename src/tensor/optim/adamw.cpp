@@ -80,9 +80,17 @@ void AdamW::step_list(std::size_t group, List& list) {
   if (list.fused) {
     std::vector<at::Tensor> maxima;
     if (options.amsgrad) maxima = list.slots(max_square);
-    at::_fused_adamw_(list.values, list.gradients, list.slots(mean), list.slots(square), maxima,
-                      steps, lr(group), options.betas.first, options.betas.second,
-                      options.weight_decay, options.eps, options.amsgrad, options.maximize);
+    const auto step = [&](const auto& rate) {
+      at::_fused_adamw_(list.values, list.gradients, list.slots(mean), list.slots(square), maxima,
+                        steps, rate, options.betas.first, options.betas.second,
+                        options.weight_decay, options.eps, options.amsgrad, options.maximize,
+                        /*grad_scale=*/std::nullopt, list.found_inf);
+    };
+    device_lr(group).defined() ? step(device_lr(group)) : step(lr(group));
+    if (list.found_inf) {
+      // A skipped step is not counted.
+      at::_foreach_sub_(steps, std::vector<at::Tensor>(steps.size(), *list.found_inf));
+    }
     return;
   }
   for (std::size_t i = 0; i < list.values.size(); ++i) {

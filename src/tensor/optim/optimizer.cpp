@@ -50,7 +50,7 @@ void Optimizer::add_group(const NamedParameters& parameters, double lr) {
       names.insert(parameter.name);
     }
   }
-  Group group{.parameters = {}, .lr = lr, .initial_lr = lr};
+  Group group{.parameters = {}, .lr = lr, .initial_lr = lr, .device_lr = {}};
   for (const auto& [name, value] : parameters.list()) {
     const bool new_name = name.empty() || names.insert(name).second;
     if (!known.insert(value.unsafeGetTensorImpl()).second || !new_name) {
@@ -63,10 +63,14 @@ void Optimizer::add_group(const NamedParameters& parameters, double lr) {
   groups_.push_back(std::move(group));
 }
 
-void Optimizer::step() {
+void Optimizer::step(const at::Tensor& found_inf) {
   const torch::NoGradGuard no_grad;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
-    for (List& list : lists(groups_[g])) step_list(g, list);
+    for (List& list : lists(groups_[g])) {
+      if (found_inf.defined()) list.found_inf = found_inf;
+      if (!list.fused && found_inf.defined() && found_inf.item<float>() != 0.0F) continue;
+      step_list(g, list);
+    }
   }
 }
 
@@ -135,12 +139,29 @@ std::vector<at::Tensor> Optimizer::parameters() const {
   return values;
 }
 
+void Optimizer::keep_lr_on_device() {
+  const torch::NoGradGuard no_grad;
+  for (Group& group : groups_) {
+    if (group.device_lr.defined() || group.parameters.empty()) continue;
+    const at::Tensor& value = group.parameters[0].value;
+    if (!value.is_cuda()) continue;
+    group.device_lr = at::full({}, group.lr, value.options().dtype(at::kFloat));
+  }
+}
+
+void Optimizer::Group::set_lr(double to) {
+  if (to == lr) return;
+  lr = to;
+  const torch::NoGradGuard no_grad;
+  if (device_lr.defined()) device_lr.fill_(lr);
+}
+
 void Optimizer::set_lr(double lr) {
-  for (Group& group : groups_) group.lr = lr;
+  for (Group& group : groups_) group.set_lr(lr);
 }
 
 void Optimizer::set_lr_factor(double factor) {
-  for (Group& group : groups_) group.lr = group.initial_lr * factor;
+  for (Group& group : groups_) group.set_lr(group.initial_lr * factor);
 }
 
 }  // namespace yoke::optim

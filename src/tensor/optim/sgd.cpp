@@ -66,16 +66,29 @@ void SGD::step_list(std::size_t group, List& list) {
     return;
   }
   const auto fused = [&](const List& part, const std::vector<at::Tensor>& momenta, bool first) {
-    at::_fused_sgd_(part.values, part.gradients, momenta, options.weight_decay, options.momentum,
-                    lr(group), options.dampening, options.nesterov, options.maximize, first);
+    const auto step = [&](const auto& rate) {
+      at::_fused_sgd_(part.values, part.gradients, momenta, options.weight_decay, options.momentum,
+                      rate, options.dampening, options.nesterov, options.maximize, first,
+                      /*grad_scale=*/std::nullopt, list.found_inf);
+    };
+    device_lr(group).defined() ? step(device_lr(group)) : step(lr(group));
   };
   if (options.momentum == 0) return fused(list, {}, false);
   // The kernel takes one answer to "is this the first step" for all, and a parameter may get its
   // first gradient late.
   List first;
   List later;
+  // A first step that may be skipped must not leave a momentum behind that nothing was written to.
+  // From zeros an ordinary step gives what the first gives, unless it is dampened: then the host
+  // looks.
+  const bool from_zeros = list.found_inf && options.dampening == 0;
+  const auto skips_first = [&] {
+    return list.found_inf && !from_zeros && list.found_inf->item<float>() != 0.0F;
+  };
   for (std::size_t i = 0; i < list.values.size(); ++i) {
     at::Tensor& momentum = list.parameters[i]->slots[kMomentum];
+    if (!momentum.defined() && skips_first()) continue;
+    if (!momentum.defined() && from_zeros) momentum = at::zeros_like(list.values[i]);
     List& part = momentum.defined() ? later : first;
     if (!momentum.defined()) momentum = at::empty_like(list.values[i]);
     part.values.push_back(list.values[i]);

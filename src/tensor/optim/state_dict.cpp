@@ -190,6 +190,9 @@ void Optimizer::load_state_dict(const OptimizerState& saved) {
     }
   }
   groups_ = std::move(loaded);
+  for (Group& group : groups_) {
+    if (group.device_lr.defined()) group.device_lr.fill_(group.lr);
+  }
   for (std::size_t g = 0; g < groups_.size(); ++g) set_options(g, settings[g]);
 }
 

@@ -10,6 +10,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_foreach_copy.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -39,7 +40,7 @@ struct Slot {
   std::string name;
   at::Tensor parameter;
   std::shared_ptr<autograd::Node>
-      accumulator;  // kept alive, or autograd makes a new one without our hook
+      accumulator{};  // kept alive, or autograd makes a new one without our hook
   std::uintptr_t hook = 0;
   std::size_t bucket = 0;
   std::size_t place = 0;
@@ -76,6 +77,7 @@ struct GradientEngine::State : std::enable_shared_from_this<GradientEngine::Stat
   std::recursive_mutex
       mutex;  // hooks run on autograd's threads; the end of backward may run inside a hook's call
   std::vector<Slot> slots;
+  std::optional<c10::Stream> stream;  // on which the accumulators run; nothing on the CPU
   std::vector<Bucket> buckets;
   at::Tensor arming_leaf;  // makes outputs require grad that no parameter touches
 
@@ -99,6 +101,8 @@ struct GradientEngine::State : std::enable_shared_from_this<GradientEngine::Stat
 
   // Setting up
   void adopt(const NamedTensors& named);
+  void hang_hooks();
+  void follow_stream();
   void lay_out(const std::vector<std::size_t>& order);
   void require_unchanged(const char* when);
 
@@ -185,6 +189,12 @@ void copy_all(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& 
   }
 }
 
+// The current one of a card; nothing for the CPU.
+std::optional<c10::Stream> stream_of(at::Device device) {
+  if (device.is_cpu()) return std::nullopt;
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+
 bool is_partial_task() {
   // torch::autograd::grad(), or backward with inputs=: only some nodes run.
   const auto* info = autograd::get_current_graph_task_exec_info();
@@ -238,16 +248,21 @@ void GradientEngine::State::adopt(const NamedTensors& named) {
                   text("wrap the model: ", name, " is ", c10::toString(parameter.scalar_type())),
                   "parameters that take gradients must be float64, float32, float16 or bfloat16");
     }
-    slots.push_back({.name = name,
-                     .parameter = parameter,
-                     .accumulator = autograd::impl::grad_accumulator(parameter)});
+    slots.push_back({.name = name, .parameter = parameter});
   }
   if (slots.empty()) {
     throw Error(Code::invalid_argument, "wrap the model: it has no parameter that requires grad",
                 "do not wrap it, or unfreeze a parameter before wrapping");
   }
+  hang_hooks();
+}
+
+// An accumulator runs on the stream that was current when it was made.
+void GradientEngine::State::hang_hooks() {
+  stream = stream_of(slots[0].parameter.device());
   for (std::size_t index = 0; index < slots.size(); ++index) {
     const std::weak_ptr<State> weak = weak_from_this();
+    slots[index].accumulator = autograd::impl::grad_accumulator(slots[index].parameter);
     slots[index].hook =
         slots[index].accumulator->add_post_hook(std::make_unique<autograd::utils::LambdaPostHook>(
             [weak, index](const autograd::variable_list& outputs,
@@ -258,6 +273,17 @@ void GradientEngine::State::adopt(const NamedTensors& named) {
               return outputs;
             }));
   }
+}
+
+// Makes the accumulators anew for a forward on another stream than before: a step that is captured
+// in a CUDA graph must not leave the stream under capture.
+void GradientEngine::State::follow_stream() {
+  if (stream_of(slots[0].parameter.device()) == stream) return;
+  for (Slot& slot : slots) {
+    slot.accumulator->del_post_hook(slot.hook);
+    slot.accumulator.reset();  // autograd holds it weakly, so the next one is new
+  }
+  hang_hooks();
 }
 
 void GradientEngine::State::lay_out(const std::vector<std::size_t>& order) {
@@ -327,6 +353,7 @@ void GradientEngine::before_forward(std::int64_t rows) {
   const std::lock_guard lock(state.mutex);
   state.forward_rows = rows;
   if (!at::GradMode::is_enabled()) return;
+  state.follow_stream();
   if (state.forwards++ % kCheckEvery == 0) state.require_unchanged("forward");
   state.forward_pending = state.synchronising;
 }

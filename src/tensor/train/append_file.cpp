@@ -15,9 +15,22 @@ namespace yoke::train {
 
 using core::text;
 
-AppendFile::AppendFile(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+AppendFile::AppendFile(std::filesystem::path path, Old old) : path_(std::move(path)) {
+  const int truncated = old == Old::emptied ? O_TRUNC : 0;
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | truncated, 0666);
   if (descriptor_ < 0) fail("create", errno);
+  if (old == Old::kept) keep_whole_lines();
+}
+
+void AppendFile::keep_whole_lines() {
+  off_t end = ::lseek(descriptor_, 0, SEEK_END);
+  for (char last = 0; end > 0; --end) {
+    if (::pread(descriptor_, &last, 1, end - 1) != 1) fail("read", errno);
+    if (last == '\n') break;
+  }
+  if (end < 0 || ::ftruncate(descriptor_, end) != 0 || ::lseek(descriptor_, end, SEEK_SET) < 0)
+    fail("shorten", errno);
+  size_ = static_cast<std::uint64_t>(end);
 }
 
 AppendFile::~AppendFile() { ::close(descriptor_); }

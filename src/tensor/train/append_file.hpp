@@ -13,7 +13,10 @@ namespace yoke::train {
 // Threads: one at a time.
 class AppendFile {
  public:
-  explicit AppendFile(std::filesystem::path path);  // empties an older file of the name
+  // What becomes of an older file of the name: emptied, or kept up to the end of its last line.
+  enum class Old { emptied, kept };
+
+  explicit AppendFile(std::filesystem::path path, Old old = Old::emptied);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
@@ -23,6 +26,7 @@ class AppendFile {
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
  private:
+  void keep_whole_lines();
   [[noreturn]] void fail(const char* doing, int system_error) const;
 
   std::filesystem::path path_;

@@ -29,9 +29,9 @@ at::Device home_device(comm::World& world, const settings::TrainSettings& values
 }
 
 data::DataLoaderOptions loader_options(const settings::TrainSettings& values) {
-  return {.batch_size = values.batch_size,
-          .seed = values.seed,
-          .num_workers = static_cast<unsigned>(values.workers)};
+  data::DataLoaderOptions options{.batch_size = values.batch_size, .seed = values.seed};
+  if (values.workers) options.num_workers = static_cast<unsigned>(*values.workers);
+  return options;
 }
 
 data::DataLoader make_loader(std::shared_ptr<const data::Dataset> images, comm::World& world,
@@ -41,13 +41,27 @@ data::DataLoader make_loader(std::shared_ptr<const data::Dataset> images, comm::
   return {std::move(images), data::Placement{.device = home_device(world, values)}, options};
 }
 
-TrainerOptions trainer_options(const settings::TrainSettings& values) {
+precision::Precision precision_for(const settings::TrainSettings& values, at::Device device) {
+  using settings::Precision;
+  switch (values.precision) {
+    case Precision::fp32: return precision::Precision::fp32;
+    case Precision::tf32: return precision::Precision::tf32;
+    case Precision::bf16: return precision::Precision::bf16;
+    case Precision::fp16: return precision::Precision::fp16;
+    case Precision::automatic: break;
+  }
+  return precision::automatic(device);
+}
+
+TrainerOptions trainer_options(const settings::TrainSettings& values, comm::World& world) {
   TrainerOptions options{.device_ids = values.device_ids};
   switch (values.parallel) {
     case settings::Parallel::ddp: options.parallel = Parallel::ddp; break;
     case settings::Parallel::dp: options.parallel = Parallel::dp; break;
     case settings::Parallel::none: options.parallel = Parallel::none; break;
   }
+  options.precision = precision_for(values, home_device(world, values));
+  options.capture = values.capture;
   return options;
 }
 

@@ -23,8 +23,9 @@ void use_threads(const settings::TrainSettings& values);
                                            const data::DataLoaderOptions& options,
                                            const settings::TrainSettings& values);
 
-// Parallel, devices and metrics; the rest is training's.
-[[nodiscard]] TrainerOptions trainer_options(const settings::TrainSettings& values);
+// Parallel, devices, precision and capture; the rest is training's.
+[[nodiscard]] TrainerOptions trainer_options(const settings::TrainSettings& values,
+                                             comm::World& world);
 
 // The value of that name. Requires: it is there.
 [[nodiscard]] double value_of(const NamedValues& values, const std::string& name);

@@ -45,12 +45,12 @@ void evaluate_on_rank(comm::World& world, const start::Request& request, const M
   const settings::TrainSettings& values = request.values;
   use_threads(values);
   const start::DataSource source = start::find_evaluation_data(values);
-  const auto images = evaluation_data(source);
+  const auto images = evaluation_data(source, values, bad_sample_list({}, world.rank()));
   data::DataLoader loader =
       make_loader(images, world, data::evaluation(loader_options(values)), values);
   AnyModule model = model_to_evaluate(values, models, input_options(*images, images->num_classes()),
                                       home_device(world, values));
-  Trainer trainer(model, world, trainer_options(values));
+  Trainer trainer(model, world, trainer_options(values, world));
   const NamedValues evaluation = trainer.evaluate(loader);
   if (!world.is_main()) return;
   const Json result = result_of(evaluation, values, world, images->size());

@@ -86,6 +86,18 @@ std::string version_event(double wall_seconds) {
   return out;
 }
 
+std::string start_event(double wall_seconds, std::int64_t step) {
+  std::string session;
+  put_key(session, 1, Wire::varint);
+  put_varint(session, 1);
+  std::string out;
+  put_double(out, 1, wall_seconds);
+  put_key(out, 2, Wire::varint);
+  put_varint(out, static_cast<std::uint64_t>(step));
+  put_bytes(out, 7, session);
+  return out;
+}
+
 std::string scalars_event(double wall_seconds, std::int64_t step, const NamedValues& values) {
   std::string summary;
   for (const auto& [tag, number] : values) {

@@ -20,6 +20,10 @@ namespace yoke::train {
 // file_version = 3 (string), summary = 5 { value = 1 { tag = 1 (string), simple_value = 2 (float) }
 // }.
 [[nodiscard]] std::string version_event(double wall_seconds);
+// A process that begins with `step`, of this run or of one that goes on: TensorBoard drops what
+// files before this one say of that step and later ones. session_log = 7 { status = 1 (START = 1)
+// }.
+[[nodiscard]] std::string start_event(double wall_seconds, std::int64_t step);
 [[nodiscard]] std::string scalars_event(double wall_seconds, std::int64_t step,
                                         const NamedValues& values);
 

@@ -6,10 +6,14 @@
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/data/idx_images.hpp"
+#include "yoke/data/images.hpp"
+#include "yoke/data/mix.hpp"
 #include "yoke/data/synthetic.hpp"
 
 namespace yoke::train {
 namespace {
+
+namespace transforms = feed::transforms;
 
 constexpr std::int64_t kSyntheticTraining = 8192;
 constexpr std::int64_t kSyntheticValidation = 1024;
@@ -43,10 +47,62 @@ std::shared_ptr<const data::Dataset> synthetic(std::int64_t classes, std::int64_
       data::SyntheticOptions{.classes = classes, .length = length});
 }
 
+feed::Interpolation interpolation_of(const settings::TrainSettings& values) {
+  switch (values.interpolation) {
+    case settings::Interpolation::bilinear: return feed::Interpolation::bilinear;
+    case settings::Interpolation::bicubic: return feed::Interpolation::bicubic;
+    case settings::Interpolation::nearest: return feed::Interpolation::nearest;
+  }
+  throw Error(Code::internal, "an interpolation without a meaning");
+}
+
+feed::BadSamples bad_samples_of(const settings::TrainSettings& values) {
+  switch (values.bad_samples) {
+    case settings::BadSamples::raise: return feed::BadSamples::raise;
+    case settings::BadSamples::skip: return feed::BadSamples::skip;
+    case settings::BadSamples::substitute: return feed::BadSamples::substitute;
+  }
+  throw Error(Code::internal, "a policy for bad samples without a meaning");
+}
+
+data::ImageSteps training_steps(const start::DataSource& source,
+                                const settings::TrainSettings& values) {
+  data::ImageSteps steps{transforms::RandomResizedCrop{.height = values.train_crop_size,
+                                                       .interpolation = interpolation_of(values)},
+                         transforms::RandomHorizontalFlip{}};
+  if (values.auto_augment == settings::AutoAugment::ra)
+    steps.push_back(transforms::RandAugment{.magnitude = values.ra_magnitude});
+  steps.push_back(source.normalize);
+  return steps;
+}
+
+data::ImageSteps evaluation_steps(const start::DataSource& source,
+                                  const settings::TrainSettings& values) {
+  return {
+      transforms::Resize{.size = values.val_resize_size, .interpolation = interpolation_of(values)},
+      transforms::CenterCrop{.height = values.val_crop_size}, source.normalize};
+}
+
+data::ImagesOptions images_options(const settings::TrainSettings& values,
+                                   const OnBadSample& on_bad) {
+  return {.exif = values.exif == settings::Exif::apply ? feed::Exif::apply : feed::Exif::ignore,
+          .bad_samples = bad_samples_of(values),
+          .most_bad = values.most_bad,
+          .on_bad = on_bad};
+}
+
 }  // namespace
 
-std::shared_ptr<const data::Dataset> evaluation_data(const start::DataSource& source) {
-  if (source.synthetic) {
+std::shared_ptr<const data::Dataset> evaluation_data(const start::DataSource& source,
+                                                     const settings::TrainSettings& values,
+                                                     const OnBadSample& on_bad) {
+  if (source.kind == start::DataKind::images) {
+    data::ImagesOptions options = images_options(values, on_bad);
+    options.classes = source.class_names;
+    return std::make_shared<const data::Images>(source.valid, evaluation_steps(source, values),
+                                                options);
+  }
+  if (source.kind == start::DataKind::synthetic) {
     return std::make_shared<const Rest>(
         synthetic(source.num_classes, kSyntheticTraining + kSyntheticValidation),
         kSyntheticTraining);
@@ -56,16 +112,37 @@ std::shared_ptr<const data::Dataset> evaluation_data(const start::DataSource& so
   return std::make_shared<const data::IdxImages>(source.valid, source.valid_split, options);
 }
 
-ImageData training_data(const start::DataSource& source) {
-  ImageData data{.training = nullptr, .validation = evaluation_data(source)};
-  if (source.synthetic) {
-    data.training = synthetic(source.num_classes, kSyntheticTraining);
-  } else {
-    data.training = std::make_shared<const data::IdxImages>(
-        source.train, data::Split::train,
-        data::IdxImagesOptions{.normalise = source.normalise, .num_classes = source.num_classes});
+ImageData training_data(const start::DataSource& source, const settings::TrainSettings& values,
+                        const OnBadSample& on_bad) {
+  ImageData data{.training = nullptr, .validation = evaluation_data(source, values, on_bad)};
+  switch (source.kind) {
+    case start::DataKind::synthetic:
+      data.training = synthetic(source.num_classes, kSyntheticTraining);
+      break;
+    case start::DataKind::images:
+      data.training = std::make_shared<const data::Images>(
+          source.train, training_steps(source, values), images_options(values, on_bad));
+      break;
+    case start::DataKind::idx:
+      data.training = std::make_shared<const data::IdxImages>(
+          source.train, data::Split::train,
+          data::IdxImagesOptions{.normalise = source.normalise, .num_classes = source.num_classes});
+      break;
   }
   return data;
+}
+
+std::function<void(data::Batch&)> batch_transform(const settings::TrainSettings& values,
+                                                  std::int64_t num_classes) {
+  const data::MixUp mix_up{
+      .alpha = values.mixup_alpha, .num_classes = num_classes, .seed = values.seed};
+  const data::CutMix cut_mix{
+      .alpha = values.cutmix_alpha, .num_classes = num_classes, .seed = values.seed};
+  if (values.mixup_alpha > 0 && values.cutmix_alpha > 0)
+    return data::MixUpOrCutMix{mix_up, cut_mix};
+  if (values.mixup_alpha > 0) return mix_up;
+  if (values.cutmix_alpha > 0) return cut_mix;
+  return {};
 }
 
 models::InputOptions input_options(const data::Dataset& images, std::int64_t num_classes) {

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,11 +22,13 @@ Json object(const NamedValues& values) {
 
 class JsonLogger final : public Logger {
  public:
-  JsonLogger(const std::filesystem::path& file, const core::Clock& clock)
-      : file_(file), clock_(clock) {}
+  JsonLogger(std::filesystem::path path, const core::Clock& clock)
+      : path_(std::move(path)), clock_(clock) {}
 
   void begin(const RunFacts& run) override {
+    file_.emplace(path_, run.resumed_at > 0 ? AppendFile::Old::kept : AppendFile::Old::emptied);
     Json line = head("run");
+    if (run.resumed_at > 0) line["resumed_at"] = run.resumed_at;
     line["device"] = run.device;
     line["ranks"] = run.ranks;
     line["epochs"] = run.epochs;
@@ -59,9 +62,10 @@ class JsonLogger final : public Logger {
     return Json{{"version", kVersion}, {"kind", kind}, {"time", time.count()}};
   }
 
-  void put(const Json& line) { file_.append(core::json_line(line) + "\n"); }
+  void put(const Json& line) { file_.value().append(core::json_line(line) + "\n"); }
 
-  AppendFile file_;
+  std::filesystem::path path_;
+  std::optional<AppendFile> file_;
   const core::Clock& clock_;
 };
 

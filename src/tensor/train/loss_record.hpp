@@ -30,6 +30,17 @@ class LossRecord {
   // Reads what is pending. Errors: corrupt_data for the first loss that is not finite.
   void settle();
 
+  // What is gathered so far, to be put back in another process. Requires: settled.
+  struct Sums {
+    Sum interval;
+    Sum epoch;
+  };
+  [[nodiscard]] Sums sums() const noexcept { return {interval_, epoch_}; }
+  void restore(const Sums& sums) noexcept {
+    interval_ = sums.interval;
+    epoch_ = sums.epoch;
+  }
+
   // Since the last call. Requires: settled.
   [[nodiscard]] Sum take_interval();
   [[nodiscard]] Sum take_epoch();

@@ -28,8 +28,10 @@ using start::Request;
 struct Command {
   std::function<Request(const std::vector<std::string>& words, const EnvironmentMap& variables)>
       read;
-  std::function<void(const Request& request, launch::LaunchOptions& options)> prepare;
-  std::function<void(comm::World& world, const Request& request, const EnvironmentMap& variables)>
+  std::function<void(const Request& request, const EnvironmentMap& variables,
+                     launch::LaunchOptions& options)>
+      prepare;
+  std::function<int(comm::World& world, const Request& request, const EnvironmentMap& variables)>
       on_rank;
 };
 
@@ -48,11 +50,12 @@ std::optional<int> run_ranks(int argc, char** argv, const Command& command, cons
                              EnvironmentMap& variables) {
   const launch::MachineResources machine = launch::machine_resources();
   launch::LaunchOptions options = start::rank_options(request, machine, variables);
-  command.prepare(request, options);
-  if (options.ranks > 1) {
-    // The variable counts more than the program's own wish; a flag has counted more than the
-    // variable by now.
+  command.prepare(request, variables, options);
+  if (options.ranks > 1 || options.restart.limit > 0) {
+    // The variables count more than the program's own wish; a flag has counted more than they by
+    // now.
     ::setenv("YOKE_RANKS", std::to_string(options.ranks).c_str(), /*overwrite=*/1);
+    ::setenv("YOKE_MAX_RESTARTS", std::to_string(options.restart.limit).c_str(), /*overwrite=*/1);
     launch::SelfOptions self{
         .ranks = options.ranks, .machine = [&] { return machine; }, .launch = options};
     return launch::run_self(argc, argv, std::move(self));
@@ -82,8 +85,7 @@ int run_command(int argc, char** argv, const Command& command) {
         return *exit_code;
     }
     const auto on_rank = [&](comm::World& world) {
-      command.on_rank(world, request, variables);
-      return 0;
+      return command.on_rank(world, request, variables);
     };
     return run_rank(on_rank, variables);
   } catch (const std::exception& error) {
@@ -108,14 +110,15 @@ int main(int argc, char** argv, const ModelSet& models) {
              return start::train_request(words, variables, schema);
            },
        .prepare =
-           [](const Request& request, launch::LaunchOptions& options) {
+           [](const Request& request, const EnvironmentMap& variables,
+              launch::LaunchOptions& options) {
              (void)start::find_training_data(request.values);
-             start::open_run_folder(request);
+             start::open_run_folder(request, variables);
              start::tell_ranks(request, options);
            },
        .on_rank =
            [&](comm::World& world, const Request& request, const EnvironmentMap& variables) {
-             train_on_rank(world, request, models, variables);
+             return train_on_rank(world, request, models, variables);
            }});
 }
 
@@ -125,10 +128,13 @@ int eval_main(int argc, char** argv, const ModelSet& models) {
       argc, argv,
       {.read = [&](const auto& words,
                    const auto& variables) { return start::eval_request(words, variables, schema); },
-       .prepare = [](const Request& request,
+       .prepare = [](const Request& request, const EnvironmentMap&,
                      launch::LaunchOptions&) { (void)start::find_evaluation_data(request.values); },
-       .on_rank = [&](comm::World& world, const Request& request,
-                      const EnvironmentMap&) { evaluate_on_rank(world, request, models); }});
+       .on_rank =
+           [&](comm::World& world, const Request& request, const EnvironmentMap&) {
+             evaluate_on_rank(world, request, models);
+             return 0;
+           }});
 }
 
 }  // namespace yoke::train

@@ -84,7 +84,7 @@ void freeze(torch::nn::Module& model, const std::vector<std::string>& patterns) 
 
 AnyModule placed(AnyModule model, const settings::TrainSettings& values, at::Device device) {
   model->to(device);
-  if (values.channels_last) models::to_channels_last(*model);
+  if (values.channels_last.value_or(device.is_cuda())) models::to_channels_last(*model);
   return model;
 }
 

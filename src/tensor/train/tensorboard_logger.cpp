@@ -29,8 +29,9 @@ class TensorBoardLogger final : public Logger {
   TensorBoardLogger(const std::filesystem::path& folder, const core::Clock& clock)
       : file_(folder / event_file_name(clock.wall())), clock_(clock) {}
 
-  void begin(const RunFacts&) override {
+  void begin(const RunFacts& run) override {
     file_.append(tf_record(version_event(seconds(clock_.wall()))));
+    file_.append(tf_record(start_event(seconds(clock_.wall()), run.resumed_at + 1)));
   }
 
   void scalars(const Scalars& record) override {

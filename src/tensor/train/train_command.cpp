@@ -21,12 +21,15 @@
 #include "yoke/core/files.hpp"
 #include "yoke/core/json.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/nn/sync_batch_norm.hpp"
 #include "yoke/optim/optim.hpp"
 #include "yoke/optim/schedule.hpp"
+#include "yoke/settings/report.hpp"
 #include "yoke/start/data_source.hpp"
 #include "yoke/start/run_folder.hpp"
 #include "yoke/train/file_loggers.hpp"
 #include "yoke/train/progress.hpp"
+#include "yoke/train/stop_signals.hpp"
 
 namespace yoke::train {
 namespace {
@@ -116,8 +119,9 @@ std::vector<std::shared_ptr<Logger>> loggers_in(const fs::path& folder) {
           tensorboard_logger(folder)};
 }
 
-TrainerOptions options_for(const settings::TrainSettings& values, const data::DataLoader& loader) {
-  TrainerOptions options = trainer_options(values);
+TrainerOptions options_for(const settings::TrainSettings& values, const data::DataLoader& loader,
+                           comm::World& world) {
+  TrainerOptions options = trainer_options(values, world);
   options.epochs = values.epochs;
   options.max_steps = values.max_steps;
   options.accumulate = values.accumulate;
@@ -135,6 +139,18 @@ TrainerOptions options_for(const settings::TrainSettings& values, const data::Da
   return options;
 }
 
+CheckpointOptions checkpoint_options(const start::Request& request, bool resume) {
+  const settings::TrainSettings& values = request.values;
+  CheckpointOptions options{.folder = values.out / RunFiles::kCheckpoints,
+                            .every = values.checkpoint_every,
+                            .keep = values.keep_checkpoints,
+                            .keep_every = values.keep_every,
+                            .resume = resume};
+  options.about["recipe"] = settings::resolved_toml(request.settings);
+  add_versions(options.about);
+  return options;
+}
+
 std::int64_t numbers_in(const torch::nn::Module& model) {
   std::int64_t count = 0;
   for (const at::Tensor& parameter : model.parameters()) count += parameter.numel();
@@ -142,7 +158,7 @@ std::int64_t numbers_in(const torch::nn::Module& model) {
 }
 
 Json result_of(const TrainResult& fit, const settings::TrainSettings& values, comm::World& world,
-               const torch::nn::Module& model) {
+               const torch::nn::Module& model, std::int64_t training_images) {
   Json result{
       {"accuracy", value_of(fit.evaluation, "accuracy")},
       {"loss", value_of(fit.evaluation, "loss")},
@@ -153,6 +169,7 @@ Json result_of(const TrainResult& fit, const settings::TrainSettings& values, co
       {"seconds", fit.seconds},
       {"epochs", fit.epochs},
       {"steps", fit.steps},
+      {"training_images", training_images},
       {"ended", fit.reason},
       {"batch_size", values.batch_size},
       {"model", values.model},
@@ -179,33 +196,75 @@ std::string summary_of(const Json& result) {
                     result["safetensors"].get<std::string>(), '\n');
 }
 
+/// The numbers that the model will know the classes by, for whoever uses its weights. A run that
+/// goes on keeps those that it began with; whether the data still have them, its checkpoint tells.
+void keep_classes(const start::DataSource& source, const fs::path& folder, bool goes_on) {
+  if (source.class_names.empty()) return;
+  const fs::path file = folder / RunFiles::kClasses;
+  if (!goes_on || !fs::exists(file))
+    core::write_atomically(file, core::joined(source.class_names, "\n") + "\n");
+  core::say(core::Level::info, core::text(source.class_names.size(), " classes: ",
+                                          start::class_numbers_text(source.class_names)));
+}
+
 /// Rank 0, the others being done: weights first, so that a result names files that are there.
 void save(const TrainResult& fit, const settings::TrainSettings& values, comm::World& world,
-          const torch::nn::Module& model) {
+          const torch::nn::Module& model, std::int64_t training_images) {
   const checkpoint::StateDict state = checkpoint::state_dict(model);
   checkpoint::save_state_dict(values.out / RunFiles::kStateDict, state);
   checkpoint::save_state_dict(values.out / RunFiles::kSafetensors, state);
-  const Json result = result_of(fit, values, world, model);
+  const Json result = result_of(fit, values, world, model, training_images);
   core::write_atomically(values.out / RunFiles::kResult, core::json_text(result));
   print(values.json ? core::json_line(result) + "\n" : summary_of(result));
 }
 
+ProfileOptions profile_options(const settings::TrainSettings& values) {
+  ProfileOptions options{.folder = values.out / "profile", .nvtx = values.nvtx};
+  if (values.profile) {
+    options.first = values.profile->first;
+    options.end = values.profile->end;
+  }
+  return options;
+}
+
+// Rank 0 says how the run is to be taken up. Returns the exit code.
+int stopped(const TrainResult& fit, const settings::TrainSettings& values,
+            const comm::World& world) {
+  if (world.is_main()) {
+    core::say(core::Level::info,
+              core::text(fit.reason, " at step ", fit.steps, "; to go on: yoke train --resume ",
+                         values.out.string()));
+  }
+  return 128 + fit.stopped_by;
+}
+
 }  // namespace
 
-void train_on_rank(comm::World& world, const start::Request& request, const ModelSet& models,
-                   const core::EnvironmentMap& variables) {
+int train_on_rank(comm::World& world, const start::Request& request, const ModelSet& models,
+                  const core::EnvironmentMap& variables) {
   const settings::TrainSettings& values = request.values;
   use_threads(values);
-  if (world.is_main() && !start::is_open(values.out, variables)) start::open_run_folder(request);
+  const StopSignals signals(values.stop_signals);
+  const bool goes_on = start::goes_on(values, variables);
+  if (world.is_main() && !start::is_open(values.out, variables))
+    start::open_run_folder(request, variables);
   const start::DataSource source = start::find_training_data(values);
-  const ImageData images = training_data(source);
-  data::DataLoader training = make_loader(images.training, world, loader_options(values), values);
+  if (world.is_main()) keep_classes(source, values.out, goes_on);
+  const ImageData images = training_data(source, values, bad_sample_list(values.out, world.rank()));
+  data::DataLoaderOptions how = loader_options(values);
+  how.batch_transform = batch_transform(values, source.num_classes);
+  data::DataLoader training = make_loader(images.training, world, how, values);
   data::DataLoader validation =
       make_loader(images.validation, world, data::evaluation(loader_options(values)), values);
 
   const models::InputOptions input = input_options(*images.training, source.num_classes);
   AnyModule model = model_to_train(values, models, input, home_device(world, values));
-  TrainerOptions options = options_for(values, training);
+  if (values.sync_bn && nn::synchronise_norms(*model, world.group()) == 0 && world.is_main())
+    core::say(core::Level::warning, "--sync-bn: model " + values.model + " has no batch norms");
+  TrainerOptions options = options_for(values, training, world);
+  options.checkpoints = checkpoint_options(request, goes_on);
+  options.stop_signal = StopSignals::told;
+  options.profile = profile_options(values);
   std::optional<ShownProgress> progress;
   if (world.is_main()) {
     options.loggers = loggers_in(values.out);
@@ -219,7 +278,9 @@ void train_on_rank(comm::World& world, const start::Request& request, const Mode
   const auto optimizer = optimizer_for(values, *model, world.size());
   Trainer trainer(model, world, std::move(options));
   const TrainResult fit = trainer.fit(training, *optimizer, &validation);
-  if (world.is_main()) save(fit, values, world, *model);
+  if (fit.stopped_by != 0) return stopped(fit, values, world);
+  if (world.is_main()) save(fit, values, world, *model, images.training->size());
+  return 0;
 }
 
 }  // namespace yoke::train

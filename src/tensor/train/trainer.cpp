@@ -72,8 +72,13 @@ Trainer::Trainer(AnyModule model, comm::World& world, TrainerOptions options) {
   require_sane(options);
   take_defaults(options);
   auto wrapped = wrap(model, world, options.parallel, options.device_ids);
+  const at::Device device = world.device();
+  precision::require_supported(options.precision, device);
+  precision::set_product_format(options.precision);
+  const bool scales = precision::needs_scaler(options.precision);
   state_ = std::make_unique<TrainerState>(
-      TrainerState{std::move(model), world, std::move(options), std::move(wrapped)});
+      TrainerState{std::move(model), world, std::move(options), std::move(wrapped),
+                   scales ? std::make_unique<precision::GradScaler>(device) : nullptr});
 }
 
 Trainer::~Trainer() = default;
@@ -103,9 +108,10 @@ NamedValues Trainer::evaluate(data::DataLoader& loader) {
     const at::NoGradGuard no_grad;
     for (const data::Batch& batch : loader.epoch(0)) {
       if (batch.rows() == 0) continue;
-      const at::Tensor output = state_->wrapped->forward(batch.input);
+      at::Tensor output;
+      const at::Tensor loss = state_->forward(batch.input, batch.target, &output);
       const auto rows = static_cast<double>(batch.rows());
-      means.add("loss", options.loss(output, batch.target).to(at::kDouble) * rows, rows);
+      means.add("loss", loss.to(at::kDouble) * rows, rows);
       if (!options.metrics) continue;
       for (const MetricSum& part : options.metrics(output, batch.target)) means.add(part);
     }

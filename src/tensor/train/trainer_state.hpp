@@ -6,6 +6,7 @@
 #include "loss_record.hpp"
 #include "wrapped_model.hpp"
 #include "yoke/comm/world.hpp"
+#include "yoke/precision/grad_scaler.hpp"
 #include "yoke/train/trainer.hpp"
 
 namespace yoke::train {
@@ -15,6 +16,7 @@ struct TrainerState {
   comm::World& world;
   TrainerOptions options;
   std::unique_ptr<WrappedModel> wrapped;
+  std::unique_ptr<precision::GradScaler> scaler;  // null: gradients are not scaled
   bool fitted = false;
 
   // Loggers are rank 0's.
@@ -26,6 +28,14 @@ struct TrainerState {
 
   [[nodiscard]] bool reached_max_steps(std::int64_t steps) const {
     return options.max_steps > 0 && steps >= options.max_steps;
+  }
+
+  [[nodiscard]] at::Tensor forward(const at::Tensor& input, const at::Tensor& target,
+                                   at::Tensor* output = nullptr) const {
+    const precision::Autocast autocast(options.precision, world.device());
+    const at::Tensor scores = wrapped->forward(input);
+    if (output != nullptr) *output = scores;
+    return options.loss(scores, target);
   }
 
   // Collective: the sum of all ranks.

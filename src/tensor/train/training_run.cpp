@@ -1,11 +1,15 @@
 #include "training_run.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include <ATen/Context.h>
+#include <ATen/Functions.h>
 
+#include "yoke/comm/group.hpp"
 #include "yoke/core/console.hpp"
+#include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/optim/optimizer.hpp"
 
@@ -46,15 +50,23 @@ TrainingRun::TrainingRun(TrainerState& state, data::DataLoader& loader, optim::O
       evaluate_(std::move(evaluate)),
       best_(options_.monitor),
       ema_(average_of(state)),
-      loop_(state, loader, optimizer, ema_ ? &*ema_ : nullptr, result_) {
+      loop_(state, loader, optimizer, ema_ ? &*ema_ : nullptr, result_,
+            [this](bool last_of_epoch) { return after_step(last_of_epoch); }) {
   if (options_.keep_best) kept_.emplace(*state.model);
+  if (!options_.checkpoints) return;
+  checkpoints_.emplace(state.world.host_group(),
+                       checkpoint::ManagerOptions{.folder = options_.checkpoints->folder,
+                                                  .keep = options_.checkpoints->keep,
+                                                  .keep_every = options_.checkpoints->keep_every});
 }
 
 TrainResult TrainingRun::run() {
   begin();
   bool going = true;
-  for (std::int64_t epoch = 0; epoch < options_.epochs && going; ++epoch) {
-    going = !close_epoch(epoch, loop_.train_epoch(epoch));
+  for (std::int64_t epoch = first_epoch_; epoch < options_.epochs && going; ++epoch) {
+    const StepLoop::Epoch done = loop_.train_epoch(epoch);
+    if (result_.stopped_by != 0) break;
+    going = !close_epoch(epoch, done);
   }
   finish();
   return result_;
@@ -63,16 +75,48 @@ TrainResult TrainingRun::run() {
 void TrainingRun::begin() {
   at::manual_seed(seed_of_rank(options_.seed, state_.world.rank()));
   state_.wrapped->train(true);
+  if (checkpoints_ && options_.checkpoints->resume) resume();
   RunFacts facts{.device = state_.world.device().str(),
                  .ranks = state_.world.size(),
                  .epochs = options_.epochs,
                  .steps_per_epoch = loop_.steps_per_epoch(),
                  .batch_size = loader_.options().batch_size,
-                 .accumulate = options_.accumulate};
+                 .accumulate = options_.accumulate,
+                 .resumed_at = result_.resumed_at};
   for (const at::Tensor& parameter : state_.model->parameters()) {
     facts.parameters += parameter.numel();
   }
   state_.each_logger([&](Logger& logger) { logger.begin(facts); });
+}
+
+bool TrainingRun::after_step(bool last_of_epoch) {
+  const bool is_last = last_of_epoch && loop_.epoch() + 1 == options_.epochs;
+  const bool stop = !is_last && told_to_stop();  // what is done need not be stopped
+  if (!checkpoints_) return stop;
+  const std::int64_t every = options_.checkpoints->every;
+  const bool is_due = every > 0 ? result_.steps % every == 0 : every == 0 && last_of_epoch;
+  if (stop || is_due) save();
+  return stop;
+}
+
+// Ranks are told at different moments, or one of them alone: they ask each other, all after the
+// same steps, a few times a second.
+bool TrainingRun::told_to_stop() {
+  if (!options_.stop_signal || --steps_to_agreement_ > 0) return false;
+  const auto now = std::chrono::steady_clock::now();
+  const std::int64_t steps = std::exchange(steps_between_agreements_, 1);
+  const std::chrono::duration<double> passed = now - std::exchange(agreed_at_, now);
+  at::Tensor said = at::tensor(
+      {static_cast<double>(options_.stop_signal()), passed.count() / static_cast<double>(steps)},
+      at::kDouble);
+  state_.world.host_group().all_reduce(said, comm::ReduceOp::maximum);
+  const double seconds_a_step = std::max(said[1].item<double>(), 1e-6);
+  steps_between_agreements_ = steps_to_agreement_ = std::clamp<std::int64_t>(
+      std::llround(options_.stop_agreement_seconds / seconds_a_step), 1, 10'000);
+  result_.stopped_by = static_cast<int>(said[0].item<double>());
+  if (result_.stopped_by != 0)
+    result_.reason = "stopped by " + core::signal_name(result_.stopped_by);
+  return result_.stopped_by != 0;
 }
 
 // True: stop.

@@ -19,4 +19,15 @@ void WeightsCopy::restore() {
   for (auto& [theirs, ours] : pairs_) theirs.copy_(ours);
 }
 
+std::vector<at::Tensor> WeightsCopy::values() const {
+  std::vector<at::Tensor> values;
+  for (const auto& [theirs, ours] : pairs_) values.push_back(ours);
+  return values;
+}
+
+void WeightsCopy::set_values(const std::vector<at::Tensor>& values) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < pairs_.size(); ++i) pairs_[i].second.copy_(values.at(i));
+}
+
 }  // namespace yoke::train

@@ -17,6 +17,11 @@ class WeightsCopy {
   // Puts the values taken last into the module.
   void restore();
 
+  // The values taken last: parameters, then buffers.
+  [[nodiscard]] std::vector<at::Tensor> values() const;
+  // Copies them from elsewhere. Requires: as many, of the same shapes.
+  void set_values(const std::vector<at::Tensor>& values);
+
  private:
   std::vector<std::pair<at::Tensor, at::Tensor>> pairs_;  // the module's, ours
 };

@@ -7,6 +7,7 @@
 #include "yoke/comm/world.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/nn/sync_batch_norm.hpp"
 #include "yoke/parallel/data_parallel.hpp"
 #include "yoke/parallel/distributed_data_parallel.hpp"
 
@@ -16,7 +17,8 @@ namespace {
 /// Over ranks: the engine weights by rows itself, and sums micro-batches as torch does.
 class OverRanks final : public WrappedModel {
  public:
-  OverRanks(const AnyModule& model, comm::World& world) : parallel_(model, world) {}
+  OverRanks(const AnyModule& model, comm::World& world)
+      : parallel_(model, world), model_(parallel_.module()) {}
   ~OverRanks() override { parallel_.engine().set_synchronising(true); }
 
   void begin_micro_batch(std::int64_t index, std::int64_t count) override {
@@ -25,11 +27,15 @@ class OverRanks final : public WrappedModel {
   }
   at::Tensor forward(const at::Tensor& input) override { return parallel_(input); }
   double loss_factor(std::int64_t) override { return 1.0 / static_cast<double>(count_); }
-  void idle_micro_batch() override { parallel_.idle_step(); }
+  void idle_micro_batch(const at::Tensor& no_rows) override {
+    if (!nn::has_synchronised_norms(*model_)) return parallel_.idle_step();
+    (parallel_(no_rows).sum() * loss_factor(0)).backward();  // norms meet in both directions
+  }
   void train(bool on) override { parallel_.train(on); }
 
  private:
   parallel::DistributedDataParallel<AnyModule> parallel_;
+  AnyModule& model_;
   std::int64_t count_ = 1;
 };
 
@@ -51,7 +57,7 @@ class InOneProcess : public WrappedModel {
     total_ += counted;
     return counted / estimate_ / count_;
   }
-  void idle_micro_batch() override {}
+  void idle_micro_batch(const at::Tensor&) override {}
   void finish_window() override {
     if (total_ == 0 || total_ == estimate_ * count_) return;
     const at::NoGradGuard no_grad;

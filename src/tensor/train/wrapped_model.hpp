@@ -33,7 +33,7 @@ class WrappedModel {
   // What the loss over `rows` rows is multiplied with before backward.
   virtual double loss_factor(std::int64_t rows) = 0;
   // In place of forward and backward where this rank has no row.
-  virtual void idle_micro_batch() = 0;
+  virtual void idle_micro_batch(const at::Tensor& no_rows) = 0;
   virtual void finish_window() {}
 
   // Collective: the mode of the model, after its buffers were made equal on all ranks.

@@ -10,20 +10,17 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../pickle_reader.hpp"
 #include "../pickle_writer.hpp"
+#include "fuzz_loop.hpp"
 #include "yoke/archive/archive.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/files.hpp"
@@ -128,45 +125,6 @@ std::vector<std::string> seeds() {
   return files;
 }
 
-/// One to eight small damages.
-class Mutator {
- public:
-  explicit Mutator(std::uint64_t seed) : random_(seed) {}
-
-  std::string damage(std::string bytes) {
-    for (std::size_t times = 1 + below(8); times > 0; --times) once(bytes);
-    return bytes;
-  }
-
-  std::size_t below(std::size_t bound) { return bound == 0 ? 0 : random_() % bound; }
-
- private:
-  void once(std::string& bytes) {
-    const std::size_t at = 1 + below(bytes.size());  // the first byte stays: it chooses the reader
-    if (at >= bytes.size()) return bytes.push_back(any());
-    const std::size_t length = std::min(bytes.size() - at, 1 + below(16));
-    switch (below(7)) {
-      case 0: bytes[at] = static_cast<char>(bytes[at] ^ 1 << below(8)); break;
-      case 1: bytes[at] = any(); break;
-      case 2: bytes[at] = telling(); break;
-      case 3: bytes.erase(at, length); break;
-      case 4: bytes.insert(at, bytes.substr(1 + below(bytes.size() - 1), length)); break;
-      case 5:
-        std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), length, telling());
-        break;
-      default: bytes.resize(1 + below(bytes.size())); break;
-    }
-  }
-
-  char any() { return static_cast<char>(below(256)); }
-  char telling() {
-    constexpr std::string_view kTelling("\0\x01\x7F\x80\xFF(.}]RtQqhue{[\"0", 20);
-    return kTelling[below(kTelling.size())];
-  }
-
-  std::mt19937_64 random_;
-};
-
 /// Damage to a file that no reader takes in the first place would find nothing.
 void check_seeds(const std::vector<std::string>& files) {
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -174,30 +132,17 @@ void check_seeds(const std::vector<std::string>& files) {
   }
 }
 
-int fuzz(std::chrono::seconds duration, std::uint64_t seed) {
-  const std::vector<std::string> files = seeds();
-  check_seeds(files);
-  Mutator mutator(seed);
-  std::array<std::size_t, 3> runs{};
-  const auto end = std::chrono::steady_clock::now() + duration;
-  while (std::chrono::steady_clock::now() < end) {
-    const std::size_t file = mutator.below(files.size());
-    const std::string damaged = mutator.damage(files[file]);
-    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(damaged.data()), damaged.size());
-    ++runs[file];
-  }
-  std::printf("seed %llu: %zu safetensors, %zu zip, %zu pickle inputs, no crash\n",
-              static_cast<unsigned long long>(seed), runs[0], runs[1], runs[2]);
-  return 0;
-}
+constexpr std::string_view kTelling("\0\x01\x7F\x80\xFF(.}]RtQqhue{[\"0", 20);
 
 }  // namespace
 }  // namespace yoke::archive
 
 int main(int argc, char** argv) {
-  const long seconds = argc > 1 ? std::atol(argv[1]) : 5;
-  const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  return yoke::archive::fuzz(std::chrono::seconds(seconds), seed);
+  using namespace yoke::archive;
+  const std::vector<std::string> inputs = seeds();
+  check_seeds(inputs);
+  return yoke::fuzz::run(argc, argv, inputs, kTelling,
+                         std::array{"safetensors", "zip files", "pickles"});
 }
 
 #endif

@@ -63,9 +63,14 @@ class DrawnBy:
     def __enter__(self):
         self.kept = torch.Tensor.uniform_, torch.randint, torch.rand, torch.randperm
         torch.Tensor.uniform_ = lambda t, low=0, high=1: t.fill_(low + (high - low) * self.draws.uniform())
-        torch.randint = lambda low, high, size: torch.full(size, low + self.draws.below(high - low))
+        torch.randint = self.randint
         torch.rand = lambda size: torch.full((size,), self.draws.uniform(), dtype=torch.float64)
         torch.randperm = self.randperm
+
+    def randint(self, *bounds, size=None):
+        bounds, size = (bounds, size) if size is not None else (bounds[:-1], bounds[-1])
+        low, high = bounds if len(bounds) == 2 else (0, bounds[0])
+        return torch.full(size, low + self.draws.below(high - low))
 
     def randperm(self, count):
         order = list(range(count))
@@ -171,12 +176,13 @@ def transform_cases(cases, folder):
         "padded": [transforms.Resize(50), transforms.CenterCrop(77)],
         "cifar": [transforms.Resize((40, 44)), transforms.RandomCrop(32, padding=4), transforms.RandomVerticalFlip()],
         "jitter": [transforms.CenterCrop(64), transforms.ColorJitter(0.4, 0.4, 0.4, 0.1)],
+        "randaugment": [transforms.CenterCrop(90), transforms.RandomHorizontalFlip(), transforms.RandAugment(num_ops=3)],
         "floats": [transforms.RandomResizedCrop(64), transforms.ToTensor(), normalise],
     }
     # Where a resize differs by 1, what follows may widen it.
-    tolerance = {"train": 1, "eval": 1, "padded": 1, "cifar": 1, "jitter": 2, "floats": 1.01 / 255 / 0.224}
+    tolerance = {"train": 1, "eval": 1, "padded": 1, "cifar": 1, "jitter": 2, "randaugment": 0, "floats": 1.01 / 255 / 0.224}
     for name, steps in pipelines.items():
-        for index in range(1 if name in ("eval", "padded") else 30):
+        for index in range({"eval": 1, "padded": 1, "randaugment": 100}.get(name, 30)):
             with DrawnBy(Draws(7 + 2**40, 3, index)):
                 out = transforms.Compose(steps)(photo)
             cases.add(name, "photo.jpg", numpy.asarray(out), tolerance[name], index)

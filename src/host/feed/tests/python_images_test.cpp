@@ -114,6 +114,8 @@ class Pillow : public ::testing::Test {
                                                 .contrast = around_one(0.4),
                                                 .saturation = around_one(0.4),
                                                 .hue = Interval{-0.1, 0.1}}}},
+        {"randaugment",
+         {CenterCrop{.height = 90}, RandomHorizontalFlip{}, RandAugment{.num_ops = 3}}},
         {"floats", {RandomResizedCrop{.height = 64}, Normalize{}}}};
     return Transforms(kPipelines.at(name), name == "floats" ? PixelLayout::chw : PixelLayout::hwc);
   }
@@ -161,6 +163,7 @@ TEST_F(Pillow, TorchvisionsTransformsOnTheSameRandomNumbersGiveTheSamePixels) {
   for (const char* name : {"train", "eval", "padded", "cifar", "jitter"}) {
     EXPECT_GE(compare(name, transformed<std::uint8_t>), 1) << name;
   }
+  EXPECT_EQ(compare("randaugment", transformed<std::uint8_t>), 100);  // all 14 changes, by lot
   EXPECT_EQ(compare("floats", transformed<float>), 30);
 }
 

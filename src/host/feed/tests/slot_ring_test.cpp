@@ -313,5 +313,50 @@ TEST(SlotRing, RefusesNoSlots) {
   EXPECT_THROW(SlotRing({.rows_per_piece = 0}, {}), Error);
 }
 
+TEST(SlotRing, LetsOnlyActiveWorkersTakePieces) {
+  std::mutex mutex;
+  std::set<int> seen;
+  SlotRing ring({.slots = 4, .workers = 4}, {.rows = [](std::int64_t) { return 8; },
+                                             .fill =
+                                                 [&](const Piece& piece) {
+                                                   const std::lock_guard lock(mutex);
+                                                   seen.insert(piece.worker);
+                                                 }});
+  ring.set_active(1);
+  ring.seek(0);
+  for (int batch = 0; batch < 50; ++batch) {
+    ASSERT_TRUE(ring.next());
+    ring.release();
+  }
+
+  EXPECT_EQ(ring.report().active, 1U);
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(seen, std::set<int>{0});
+}
+
+TEST(SlotRing, KeepsItsNumberOfActiveWorkersWithinItsThreads) {
+  Table table(4);
+  SlotRing ring({.slots = 4, .workers = 2}, table.work());
+  SlotRing alone({.slots = 4, .workers = 0}, table.work());
+
+  ring.set_active(0);
+  EXPECT_EQ(ring.report().active, 1U);
+  ring.set_active(9);
+  EXPECT_EQ(ring.report().active, 2U);
+  alone.set_active(3);
+  EXPECT_EQ(alone.report().active, 0U);
+}
+
+TEST(SlotRing, CountsHowOftenItsReaderFoundEverythingReady) {
+  Table table(4);
+  SlotRing ring({.slots = 4, .workers = 1}, table.work());
+  ring.seek(0);
+  while (ring.report().ready < 4) std::this_thread::yield();  // ends: the slots are free
+
+  (void)ring.next();
+
+  EXPECT_EQ(ring.report().found_full, 1);
+}
+
 }  // namespace
 }  // namespace yoke::feed

@@ -6,18 +6,14 @@
 //
 //   image_fuzz_test SECONDS [SEED]
 
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fuzz_loop.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/image/image.hpp"
 
@@ -83,75 +79,26 @@ std::array<std::string, kReaders> seeds() {
       R"("download_info":{"archive_info":{"hashes":{"sha256":"1"}}}}]})"};
 }
 
-/// One to eight small damages.
-class Mutator {
- public:
-  explicit Mutator(std::uint64_t seed) : random_(seed) {}
-
-  std::string damage(std::string bytes) {
-    for (std::size_t times = 1 + below(8); times > 0; --times) once(bytes);
-    return bytes;
-  }
-
-  std::size_t below(std::size_t bound) { return bound == 0 ? 0 : random_() % bound; }
-
- private:
-  void once(std::string& bytes) {
-    if (bytes.empty()) return bytes.push_back(any());
-    const std::size_t at = below(bytes.size());
-    const std::size_t length = std::min(bytes.size() - at, 1 + below(16));
-    switch (below(6)) {
-      case 0: bytes[at] = static_cast<char>(bytes[at] ^ 1 << below(8)); break;
-      case 1: bytes[at] = telling(); break;
-      case 2: bytes.erase(at, length); break;
-      case 3: bytes.insert(at, bytes.substr(below(bytes.size()), length)); break;
-      case 4:
-        std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), length, telling());
-        break;
-      default: bytes.resize(below(bytes.size())); break;
-    }
-  }
-
-  char any() { return static_cast<char>(below(256)); }
-  char telling() {
-    constexpr std::string_view kTelling("\0\\\n \"'$`{}=<+-#:;|&\xFF", 21);
-    return kTelling[below(kTelling.size())];
-  }
-
-  std::mt19937_64 random_;
-};
-
 /// Damage to a file that no reader takes in the first place would find nothing.
 void check_seeds(const std::array<std::string, kReaders>& files) {
   for (std::size_t i = 0; i < kReaders; ++i) (void)read(static_cast<Reader>(i), files[i]);
 }
 
-int fuzz(std::chrono::seconds duration, std::uint64_t seed) {
-  const std::array<std::string, kReaders> files = seeds();
-  check_seeds(files);
-  Mutator mutator(seed);
-  std::array<std::size_t, kReaders> runs{};
-  const auto end = std::chrono::steady_clock::now() + duration;
-  while (std::chrono::steady_clock::now() < end) {
-    const std::size_t file = mutator.below(kReaders);
-    const std::string damaged = static_cast<char>(file) + mutator.damage(files[file]);
-    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(damaged.data()), damaged.size());
-    ++runs[file];
-  }
-  std::printf(
-      "seed %llu: %zu Dockerfiles, %zu requirements files, %zu CDI specs, %zu linker caches, %zu "
-      "locks, %zu reports, no crash\n",
-      static_cast<unsigned long long>(seed), runs[0], runs[1], runs[2], runs[3], runs[4], runs[5]);
-  return 0;
-}
+constexpr std::string_view kTelling("\0\\\n \"'$`{}=<+-#:;|&\xFF", 21);
 
 }  // namespace
 }  // namespace yoke::image
 
 int main(int argc, char** argv) {
-  const long seconds = argc > 1 ? std::atol(argv[1]) : 5;
-  const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  return yoke::image::fuzz(std::chrono::seconds(seconds), seed);
+  using namespace yoke::image;
+  const std::array<std::string, kReaders> files = seeds();
+  check_seeds(files);
+  std::vector<std::string> inputs;
+  for (std::size_t i = 0; i < kReaders; ++i) inputs.push_back(static_cast<char>(i) + files[i]);
+  return yoke::fuzz::run(
+      argc, argv, inputs, kTelling,
+      std::array{"Dockerfiles", "requirements files", "CDI specs", "linker caches",
+                                     "locks", "reports"});
 }
 
 #endif

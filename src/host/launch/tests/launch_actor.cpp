@@ -1,5 +1,5 @@
-// A launcher to be sent signals: launch_actor RANKS JOB_ID GRACE_MS COMMAND...; exits with the
-// outcome's code.
+// A launcher to be sent signals: launch_actor RANKS JOB_ID GRACE_MS [OPTION...] COMMAND...; exits
+// with the outcome's code. An option is prefix, or log-dir=, show=, redirects= with a value.
 
 #include <unistd.h>
 
@@ -18,7 +18,22 @@ int main(int, char** argv) try {
   options.ranks = std::stoi(argv[1]);
   options.job_id = argv[2];
   options.grace = std::chrono::milliseconds(std::stoi(argv[3]));
-  for (char** word = argv + 4; *word != nullptr; ++word) options.command.emplace_back(*word);
+  char** word = argv + 4;
+  for (; *word != nullptr; ++word) {
+    const std::string option = *word;
+    const std::string value = option.substr(option.find('=') + 1);
+    if (option == "prefix")
+      options.output.prefix = true;
+    else if (option.starts_with("log-dir="))
+      options.output.folder = value;
+    else if (option.starts_with("show="))
+      options.output.show = yoke::launch::rank_set(value, "show");
+    else if (option.starts_with("redirects="))
+      options.output.redirects = yoke::launch::stream_choice(value, "redirects");
+    else
+      break;
+  }
+  for (; *word != nullptr; ++word) options.command.emplace_back(*word);
   return yoke::launch::supervise(options).exit_code;
 } catch (const std::exception& error) {
   std::cerr << error.what() << std::endl;

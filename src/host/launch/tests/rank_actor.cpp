@@ -19,6 +19,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "yoke/core/console.hpp"
@@ -122,7 +123,13 @@ class Actor {
   Actor() : variables_(yoke::core::environment()) {}
 
   void play(const std::string& script) {
+    bool skip = false;
     for (const std::string& act : yoke::core::split(script, ',')) {
+      if (std::exchange(skip, false)) continue;
+      if (act.starts_with("if-attempt:")) {  // the next act only then
+        skip = variables_.at("TORCHELASTIC_RESTART_COUNT") != act.substr(11);
+        continue;
+      }
       const std::size_t colon = act.find(':');
       perform(act.substr(0, colon), colon == std::string::npos ? "" : act.substr(colon + 1));
     }
@@ -133,6 +140,7 @@ class Actor {
     if (name == "say") return say(value);
     if (name == "env")
       return say(value + "=" + yoke::core::value_or(variables_, value, "(not set)"));
+    if (name == "facts") return say_facts();
     if (name == "exit") std::_Exit(std::stoi(value));
     if (name == "throw") throw yoke::Error(yoke::Code::corrupt_data, value, "look at the sample");
     if (name == "throw-std") throw std::runtime_error(value);
@@ -143,6 +151,9 @@ class Actor {
     if (name == "send") send_signal(value);
     if (name == "touch") yoke::core::write_atomically(value, "");
     if (name == "until-file") wait_for_file(value);
+    if (name == "steps") end_steps(std::stoul(value));
+    if (name == "print-bytes") print_bytes(std::stoul(value));
+    if (name == "stop-self") ::raise(SIGSTOP);
     if (name == "reduce") begin_reducing(std::stoul(value));
     if (name == "grandchild") leave_grandchild(value == "stubborn");
     if (name == "await-signal") await_signal(value);
@@ -153,13 +164,35 @@ class Actor {
     if (name == "wait") wait_for_ever();
   }
 
-  /// Ends this many steps, and begins an all-reduce that does not end.
-  void begin_reducing(std::uint64_t steps) {
+  /// What the program takes itself to be, whoever started it.
+  void say_facts() const {
+    const yoke::core::RankFacts facts = yoke::core::rank_facts(variables_);
+    say(text("facts ", facts.launcher, " rank ", facts.rank, " of ", facts.world_size, " local ",
+             facts.local_rank, " of ", facts.local_world_size, " node ", facts.node_rank, " of ",
+             facts.node_count));
+  }
+
+  /// That many bytes of lines on standard output, and a last one without an end.
+  static void print_bytes(std::size_t count) {
+    std::string line(79, 'x');
+    line += '\n';
+    std::string out;
+    while (out.size() + line.size() < count) out += line;
+    out.resize(count, 'y');
+    std::cout << out << std::flush;
+  }
+
+  void end_steps(std::uint64_t steps) {
     telemetry_ = std::make_unique<yoke::core::TelemetryWriter>(
         yoke::core::telemetry_root(variables_),
         yoke::core::TelemetryIdentity{.job = variables_.at("YOKE_JOB_ID"),
                                       .rank = std::stoi(variables_.at("RANK"))});
     telemetry_->step_ended({.step = steps});
+  }
+
+  /// Ends this many steps, and begins an all-reduce that does not end.
+  void begin_reducing(std::uint64_t steps) {
+    end_steps(steps);
     static_cast<void>(telemetry_->collective_began({.kind = yoke::core::CollectiveKind::all_reduce,
                                                     .sequence = 3,
                                                     .bytes = std::uint64_t{1} << 20}));

@@ -8,9 +8,9 @@
 
 #include "line_relay.hpp"
 #include "rank_environment.hpp"
-#include "store_port.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/launch/rank_count.hpp"
+#include "yoke/launch/store_port.hpp"
 
 namespace yoke::launch {
 namespace {

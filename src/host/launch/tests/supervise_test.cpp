@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include <gtest/gtest.h>
 
 #include "job_processes.hpp"
+#include "supervise_scene.hpp"
 #include "yoke/core/console.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/files.hpp"
@@ -41,49 +43,7 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kRankActor = YOKE_RANK_ACTOR;
 constexpr const char* kLaunchActor = YOKE_LAUNCH_ACTOR;
 
-/// supervise() in this process, with its words kept.
-class Supervise : public ::testing::Test {
- protected:
-  void SetUp() override {
-    console_ = std::make_shared<core::RecordingConsole>();
-    before_ = core::attach(console_);
-    job_ = core::text("test-", ::getpid(), "-",
-                      ::testing::UnitTest::GetInstance()->current_test_info()->name());
-  }
-  void TearDown() override {
-    core::attach(before_);
-    EXPECT_THAT(processes_of_job(job_), ::testing::IsEmpty());
-  }
-
-  /// One script for each rank; docs in rank_actor.cpp.
-  Outcome play(const std::vector<std::string>& scripts, LaunchOptions options = {}) {
-    options.command = {kRankActor};
-    options.command.insert(options.command.end(), scripts.begin(), scripts.end());
-    options.ranks = static_cast<int>(scripts.size());
-    options.job_id = job_;
-    const auto begin = Clock::now();
-    const Outcome outcome = supervise(options);
-    took_ = Clock::now() - begin;
-    return outcome;
-  }
-
-  /// The folder of the job's telemetry.
-  [[nodiscard]] std::filesystem::path records() const {
-    return core::telemetry_file(core::telemetry_root(core::environment()), job_, 0).parent_path();
-  }
-
-  [[nodiscard]] std::string last_line() const {
-    const auto lines = console_->lines();
-    return lines.empty() ? "" : lines.back();
-  }
-
-  [[nodiscard]] std::string words() const { return core::joined(console_->lines(), "\n"); }
-
-  std::shared_ptr<core::RecordingConsole> console_;
-  std::shared_ptr<core::Console> before_;
-  std::string job_;
-  Clock::duration took_{};
-};
+using Supervise = SuperviseScene;
 
 TEST_F(Supervise, AllRanksEndingWellIsZero) {
   const Outcome outcome = play({"exit:0", "exit:0", "exit:0"});
@@ -284,6 +244,16 @@ TEST_F(Supervise, AFileThatIsNoProgramIsNamed) {
   EXPECT_THAT(last_line(), AllOf(HasSubstr(file.string()), HasSubstr("xec format error")));
 }
 
+TEST_F(Supervise, ThePortOfTheRanksIsBelowThoseOfOutgoingCalls) {
+  std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
+  int low = 0;
+  range >> low;
+  StorePort store = reserve_store_port(std::nullopt, false);
+
+  EXPECT_LT(store.port, low);
+  EXPECT_THROW(static_cast<void>(reserve_store_port(1, false, "no address")), Error);
+}
+
 TEST_F(Supervise, AnOccupiedPortIsNamed) {
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -348,6 +318,16 @@ TEST_F(Launcher, NothingOutlivesALauncherThatIsKilled) {
 
   EXPECT_TRUE(eventually(10s, [&] { return processes_of_job(job_).empty(); }));
   EXPECT_TRUE(eventually(5s, [&] { return !std::filesystem::exists(records); }));
+}
+
+TEST_F(Launcher, NothingOutlivesALauncherThatIsKilledWhileItStartsTheRanks) {
+  const std::vector<std::string> scripts(32, "say:ready,wait");
+  const auto launcher = start(scripts, 500);
+  ASSERT_TRUE(launcher->wait_for("ready", 10s));
+
+  launcher->signal(SIGKILL);
+
+  EXPECT_TRUE(eventually(5s, [&] { return processes_of_job(job_).empty(); }));
 }
 
 TEST_F(Launcher, AStubbornGrandchildInItsOwnSessionDoesNotOutliveAKilledLauncher) {
@@ -424,6 +404,21 @@ TEST_F(Launcher, B030UserSignalsReachEveryRank) {
   }
 }
 
+TEST_F(Launcher, B116AProgramBehindAShellHearsTheStopAndMaySave) {
+  const std::string saved = (std::filesystem::temp_directory_path() / job_).string();
+  // The shell is the rank, and dies of the signal without passing it on.
+  const std::string line =
+      core::text(kRankActor, " await-signal:on,touch:", saved, ",exit:143; echo the shell goes on");
+  Child launcher({.command = {kLaunchActor, "1", job_, "8000", "sh", "-c", line}, .limit = 60s});
+  ASSERT_TRUE(launcher.wait_for("ready", 20s));
+
+  launcher.signal(SIGTERM);
+  const ChildResult result = launcher.wait();
+
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  EXPECT_TRUE(std::filesystem::remove(saved));
+}
+
 TEST_F(Launcher, ASecondInterruptKills) {
   const auto launcher = start(
       {"ignore-term,await-signal:0", "grandchild:stubborn,ignore-term,say:recorded,wait"}, 20'000);
@@ -491,6 +486,24 @@ TEST(RunSelf, OneRankStartsNoChild) {
 
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.out, "RANK=(not set)\nYOKE_JOB_ID=(not set)\n");
+}
+
+TEST(RunSelf, StartsAgainAsOftenAsTheVariableSays) {
+  core::EnvironmentMap variables = core::environment();
+  variables["YOKE_MAX_RESTARTS"] = "1";
+
+  const ChildResult again = core::run_child(
+      {.command = {kRankActor, "self:1", "env:TORCHELASTIC_RESTART_COUNT,if-attempt:0,exit:7"},
+       .variables = variables});
+  variables["YOKE_MAX_RESTARTS"] = "often";
+  const ChildResult wrong =
+      core::run_child({.command = {kRankActor, "self:2", "say:started"}, .variables = variables});
+
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.out, "TORCHELASTIC_RESTART_COUNT=0\nTORCHELASTIC_RESTART_COUNT=1\n");
+  EXPECT_FALSE(wrong.succeeded());
+  EXPECT_THAT(wrong.err, HasSubstr("YOKE_MAX_RESTARTS 'often'"));
+  EXPECT_EQ(wrong.out, "");
 }
 
 TEST(RunSelf, ARankOfAnotherLauncherGoesOnItself) {

@@ -94,7 +94,7 @@ TEST(Help, ListsEveryFlagByGroupInEightyColumns) {
 
   const std::string help = help_text(schema);
 
-  EXPECT_THAT(help, HasSubstr("usage: yoke train [flags]\n\ndata and model\n  --data NAME|DIR      "
+  EXPECT_THAT(help, HasSubstr("usage: yoke train [flags]\n\ndata and model\n  --data NAME|PATH     "
                               "   fashion-mnist, synthetic"));
   EXPECT_THAT(help, HasSubstr("--nproc-per-node"));
   EXPECT_THAT(help, HasSubstr("(default: 0.9,0.999)"));

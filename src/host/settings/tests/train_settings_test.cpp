@@ -177,6 +177,65 @@ TEST(TrainSettings, LoopAndOptimizerFlagsReachTheirFields) {
   EXPECT_EQ(settings_of({"--warmup-steps", "30"}).warmup_steps, 30);
 }
 
+TEST(TrainSettings, ImageFlagsReachTheirFields) {
+  const TrainSettings s = settings_of({"--data-format",
+                                       "images",
+                                       "--mean",
+                                       "0.5,0.4,0.3",
+                                       "--std",
+                                       "0.25",
+                                       "--train-crop-size",
+                                       "176",
+                                       "--val-crop-size",
+                                       "192",
+                                       "--val-resize-size",
+                                       "200",
+                                       "--interpolation",
+                                       "bicubic",
+                                       "--auto-augment",
+                                       "ra",
+                                       "--ra-magnitude",
+                                       "7",
+                                       "--mixup-alpha",
+                                       "0.2",
+                                       "--cutmix-alpha",
+                                       "1",
+                                       "--exif",
+                                       "apply",
+                                       "--bad-samples",
+                                       "substitute",
+                                       "--most-bad",
+                                       "3"});
+
+  EXPECT_EQ(s.data_format, DataFormat::images);
+  EXPECT_THAT(s.mean, ElementsAre(0.5, 0.4, 0.3));
+  EXPECT_THAT(s.std, ElementsAre(0.25));
+  EXPECT_EQ(s.train_crop_size, 176);
+  EXPECT_EQ(s.val_crop_size, 192);
+  EXPECT_EQ(s.val_resize_size, 200);
+  EXPECT_EQ(s.interpolation, Interpolation::bicubic);
+  EXPECT_EQ(s.auto_augment, AutoAugment::ra);
+  EXPECT_EQ(s.ra_magnitude, 7);
+  EXPECT_EQ(s.mixup_alpha, 0.2);
+  EXPECT_EQ(s.cutmix_alpha, 1.0);
+  EXPECT_EQ(s.exif, Exif::apply);
+  EXPECT_EQ(s.bad_samples, BadSamples::substitute);
+  EXPECT_EQ(s.most_bad, 3);
+}
+
+TEST(TrainSettings, EvaluationSeesTheMiddleSevenEighthsUnlessToldOtherwise) {
+  const TrainSettings s = settings_of({});
+  const TrainSettings small = settings_of({"--train-crop-size", "128"});
+
+  EXPECT_EQ(s.val_crop_size, 224);
+  EXPECT_EQ(s.val_resize_size, 256);
+  EXPECT_EQ(small.val_crop_size, 128);
+  EXPECT_EQ(small.val_resize_size, 146);  // 128 / 0.875, rounded down as torchvision does
+  EXPECT_THAT(refusal({"--val-resize-size", "200"}).message(),
+              HasSubstr("val-resize-size 200 is below val-crop-size 224"));
+  EXPECT_THAT(refusal({"--mean", "0.5,0.5"}).message(), HasSubstr("2 numbers"));
+}
+
 TEST(TrainSettings, EveryWordOfAChoiceHasItsMeaning) {
   EXPECT_EQ(settings_of({"--parallel", "dp"}).parallel, Parallel::dp);
   EXPECT_EQ(settings_of({"--parallel", "none"}).parallel, Parallel::none);
@@ -208,8 +267,8 @@ TEST(TrainSettings, AnUnknownModelOrDataNameIsAnsweredWithTheNearest) {
   EXPECT_EQ(refusal({"--data", "fashion-mnits"}).hint(), "did you mean fashion-mnist?");
   EXPECT_THAT(refusal({"--data", "fashion-mnits"}).message(),
               HasSubstr("data = \"fashion-mnits\" (from flag)"));
-  EXPECT_THAT(refusal({"--data", "./none"}).message(), HasSubstr("no such folder"));
-  EXPECT_THAT(refusal({"--valid", "./none"}).message(), HasSubstr("no such folder"));
+  EXPECT_THAT(refusal({"--data", "./none"}).message(), HasSubstr("no such file or folder"));
+  EXPECT_THAT(refusal({"--valid", "./none"}).message(), HasSubstr("no such file or folder"));
 }
 
 TEST(TrainSettings, AProgramsOwnModelsAreItsChoices) {
@@ -239,7 +298,7 @@ TEST(TrainSettings, NumbersThatCannotBeAreRefused) {
                                                        {"--gamma", "0"},
                                                        {"--timeout", "0"},
                                                        {"--threads", "0"},
-                                                       {"--precision", "bf16"},
+                                                       {"--precision", "bf8"},
                                                        {"--log-every", "0"},
                                                        {"--max-steps", "-1"},
                                                        {"--device-ids", "-1"}}) {
@@ -308,6 +367,48 @@ TEST(RunFolder, WithFilesOfAnEarlierRunIsRefusedUnlessAllowed) {
   EXPECT_EQ(refused({"--out", run, "--overwrite"}), "");
   EXPECT_EQ(refused({"--out", (folder.path() / "new").string()}), "");
   EXPECT_THAT(refused({"--out", (folder.path() / "file").string()}), HasSubstr("this is a file"));
+}
+
+/// What resolve_train() refuses; empty: nothing.
+std::string refusal_to_go_on(Arguments arguments) {
+  try {
+    (void)resolve_train(train_schema(),
+                        {.arguments = std::move(arguments), .site_file = "/nonexistent/site.toml"});
+  } catch (const core::Error& error) {
+    return error.message();
+  }
+  return {};
+}
+
+TEST(ResumeSettings, TheRunsRecipeHoldsAndItsFolderIsTheOutput) {
+  const ScratchFolder folder;
+  (void)folder.write("recipe.toml", "lr = 0.05\nranks = 2\nout = \"elsewhere\"\n");
+  const std::string run = folder.path().string();
+
+  const TrainSettings s =
+      train_settings(resolve_train(train_schema(), {.arguments = {"--resume", run, "--ranks", "3"},
+                                                    .site_file = "/nonexistent/site.toml"}));
+
+  EXPECT_TRUE(s.resume);
+  EXPECT_EQ(s.lr, 0.05);
+  EXPECT_EQ(s.ranks, 3);
+  EXPECT_EQ(s.out, run);
+}
+
+TEST(ResumeSettings, WhatWouldChangeTheWeightsIsRefused) {
+  const ScratchFolder folder;
+  (void)folder.write("recipe.toml", "lr = 0.05\n");
+  const std::string run = folder.path().string();
+
+  EXPECT_THAT(refusal_to_go_on({"--resume", run, "--lr", "0.2"}),
+              HasSubstr("lr = 0.2 (from flag), was 0.05"));
+  EXPECT_EQ(refusal_to_go_on({"--resume", run, "--lr", "0.2", "--force", "recipe"}), "");
+  EXPECT_EQ(refusal_to_go_on({"--resume", run, "--lr", "0.05", "--log-every", "3"}), "");
+  EXPECT_THAT(refusal_to_go_on({"--resume", run, "--out", "/nonexistent/other"}),
+              HasSubstr("in its own folder"));
+  EXPECT_THAT(refusal_to_go_on({"--resume", run, "--overwrite"}), HasSubstr("--overwrite"));
+  EXPECT_THAT(refusal_to_go_on({"--resume", "/nonexistent/run"}), HasSubstr("no recipe.toml"));
+  EXPECT_THAT(refusal_to_go_on({"--force", "recipe"}), HasSubstr("no run to go on with"));
 }
 
 }  // namespace

@@ -7,19 +7,15 @@
 //
 //   stack_fuzz_test SECONDS [SEED]
 
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fuzz_loop.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/stack/fake_elf.hpp"
 #include "yoke/stack/stack.hpp"
@@ -114,68 +110,19 @@ std::vector<std::string> seeds() {
   return out;
 }
 
-/// One to six small damages.
-class Mutator {
- public:
-  explicit Mutator(std::uint64_t seed) : random_(seed) {}
-
-  std::string damage(std::string bytes) {
-    for (std::size_t times = 1 + below(6); times > 0; --times) once(bytes);
-    return bytes;
-  }
-
-  std::size_t below(std::size_t bound) { return bound == 0 ? 0 : random_() % bound; }
-
- private:
-  void once(std::string& bytes) {
-    const std::size_t at = 1 + below(bytes.size());  // the first byte stays: it chooses the reader
-    if (at >= bytes.size()) return bytes.push_back(any());
-    const std::size_t length = std::min(bytes.size() - at, 1 + below(16));
-    switch (below(6)) {
-      case 0: bytes[at] = static_cast<char>(bytes[at] ^ 1 << below(8)); break;
-      case 1: bytes[at] = any(); break;
-      case 2: bytes[at] = telling(); break;
-      case 3: bytes.erase(at, length); break;
-      case 4: bytes.insert(at, bytes.substr(1 + below(bytes.size() - 1), length)); break;
-      default: bytes.resize(1 + below(bytes.size())); break;
-    }
-  }
-
-  char any() { return static_cast<char>(below(256)); }
-  char telling() {
-    constexpr std::string_view kTelling("\0\x01\x7F\x80\xFF.+-_!*=<>~,;[]@09arpv{}\"n", 30);
-    return kTelling[below(kTelling.size())];
-  }
-
-  std::mt19937_64 random_;
-};
-
-int fuzz(std::chrono::seconds duration, std::uint64_t seed) {
-  const std::vector<std::string> inputs = seeds();
-  // Damage to what no reader takes in the first place would find nothing.
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    static_cast<void>(read(i, std::string_view(inputs[i]).substr(1)));
-  Mutator mutator(seed);
-  std::array<std::size_t, kReaders> runs{};
-  const auto end = std::chrono::steady_clock::now() + duration;
-  while (std::chrono::steady_clock::now() < end) {
-    const std::size_t input = mutator.below(inputs.size());
-    const std::string damaged = mutator.damage(inputs[input]);
-    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(damaged.data()), damaged.size());
-    ++runs[input];
-  }
-  std::printf("seed %llu: %zu ELF files, %zu versions, %zu requirements, %zu matrices, no crash\n",
-              static_cast<unsigned long long>(seed), runs[0], runs[1], runs[2], runs[3]);
-  return 0;
-}
+constexpr std::string_view kTelling("\0\x01\x7F\x80\xFF.+-_!*=<>~,;[]@09arpv{}\"n", 30);
 
 }  // namespace
 }  // namespace yoke::stack
 
 int main(int argc, char** argv) {
-  const long seconds = argc > 1 ? std::atol(argv[1]) : 5;
-  const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  return yoke::stack::fuzz(std::chrono::seconds(seconds), seed);
+  using namespace yoke::stack;
+  const std::vector<std::string> inputs = seeds();
+  // Damage to what no reader takes in the first place would find nothing.
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    static_cast<void>(read(i, std::string_view(inputs[i]).substr(1)));
+  return yoke::fuzz::run(argc, argv, inputs, kTelling,
+                         std::array{"ELF files", "versions", "requirements", "matrices"});
 }
 
 #endif

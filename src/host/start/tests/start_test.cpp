@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using launch::MachineResources;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Request request(std::vector<std::string> words, const core::EnvironmentMap& variables = {}) {
@@ -93,12 +94,13 @@ TEST(Ranks, DeviceThatIsNotThereIsRefused) {
 }
 
 TEST(Ranks, SettingsThatOthersReadBecomeVariables) {
-  const launch::LaunchOptions made =
-      options({"--backend", "gloo", "--timeout", "1.5", "--threads", "3"}, {});
+  const launch::LaunchOptions made = options(
+      {"--backend", "gloo", "--timeout", "1.5", "--threads", "3", "--max-restarts", "2"}, {});
 
   EXPECT_EQ(made.extra.at("YOKE_BACKEND"), "gloo");
   EXPECT_EQ(made.extra.at("YOKE_TIMEOUT"), "2");  // whole seconds, never less than asked for
   EXPECT_EQ(made.extra.at("OMP_NUM_THREADS"), "3");
+  EXPECT_EQ(made.restart.limit, 2);
 }
 
 TEST(Ranks, RankOfALauncherStartsNone) {
@@ -129,9 +131,9 @@ class Folder : public ::testing::Test {
 
   void put(const std::string& name) const { core::write_atomically(folder_ / name, name); }
   bool has(const std::string& name) const { return fs::exists(folder_ / name); }
-  void open(std::vector<std::string> more = {}) const {
+  void open(std::vector<std::string> more = {}, const core::EnvironmentMap& variables = {}) const {
     more.insert(more.end(), {"--out", folder_.string()});
-    open_run_folder(request(more));
+    open_run_folder(request(more), variables);
   }
 
   fs::path folder_;
@@ -173,6 +175,27 @@ TEST_F(Folder, WhatAKilledRunWasWritingDoesNotBlockTheNext) {
   open();
 
   EXPECT_FALSE(has(".state_dict.pt.123.0.part"));
+}
+
+TEST_F(Folder, AJobThatSlurmQueuedAgainGoesOnInItsFolder) {
+  open();
+  put(RunFiles::kLog);
+  put(RunFiles::kFailure);
+
+  EXPECT_EQ(error_of([&] { open({}, {{"SLURM_RESTART_COUNT", "0"}}); }).code(),
+            Code::invalid_argument);
+  open({}, {{"SLURM_RESTART_COUNT", "1"}});
+
+  EXPECT_TRUE(has(RunFiles::kLog));
+  EXPECT_FALSE(has(RunFiles::kFailure));
+  EXPECT_TRUE(goes_on({}, {{"SLURM_RESTART_COUNT", "1"}}));
+  EXPECT_FALSE(goes_on({}, {{"SLURM_RESTART_COUNT", "0"}}));
+}
+
+TEST_F(Folder, AJobQueuedAgainBeforeItHadAFolderBeginsOne) {
+  open({}, {{"SLURM_RESTART_COUNT", "1"}});
+
+  EXPECT_TRUE(has(RunFiles::kRecipe));
 }
 
 TEST_F(Folder, RanksAreToldThatItIsOpen) {
@@ -252,11 +275,105 @@ TEST_F(Folder, TheRecipeSaysHowPixelsAreNormalisedAndWhereTheDataLie) {
 
   const std::string recipe = settings::resolved_toml(made.settings);
   EXPECT_THAT(recipe, AllOf(HasSubstr("data = \"" + folder_.string() + "\""),
-                            HasSubstr("mean = 0.0"), HasSubstr("std = 0.5")));
+                            HasSubstr("mean = [0.0]"), HasSubstr("std = [0.5]")));
   EXPECT_THAT(
       settings::resolved_toml(
           train_request({"--data", "fashion-mnist"}, {}, settings::train_schema()).settings),
-      AllOf(HasSubstr("mean = 0.286\n"), HasSubstr("std = 0.353\n")));
+      AllOf(HasSubstr("mean = [0.286]\n"), HasSubstr("std = [0.353]\n")));
+}
+
+// Names alone: nothing here reads an image.
+void write_photos(const fs::path& root, const std::vector<std::string>& classes) {
+  for (const std::string& name : classes) {
+    fs::create_directories(root / name);
+    core::write_atomically(root / name / "1.jpg", "x");
+  }
+}
+
+TEST_F(Folder, ClassFoldersAreImageFilesWithTheNumbersOfTraining) {
+  write_photos(folder_ / "train", {"ant", "bee", "cat"});
+  write_photos(folder_ / "val", {"cat"});
+
+  const DataSource source = find_training_data(with_data(folder_ / "train", folder_ / "val"));
+
+  EXPECT_EQ(source.kind, DataKind::images);
+  EXPECT_EQ(source.num_classes, 3);
+  EXPECT_THAT(source.class_names, ElementsAre("ant", "bee", "cat"));
+  EXPECT_EQ(source.normalize.mean[0], 0.485F);
+  EXPECT_EQ(class_numbers_text(source.class_names), "ant = 0, bee = 1, cat = 2");
+}
+
+TEST_F(Folder, NumbersByChannelReachImageFilesAndOneServesAllThree) {
+  write_photos(folder_ / "train", {"ant"});
+  write_photos(folder_ / "val", {"ant"});
+  settings::TrainSettings values = with_data(folder_ / "train", folder_ / "val");
+  values.mean = {0.1, 0.2, 0.3};
+  values.std = {0.5};
+
+  const DataSource source = find_training_data(values);
+
+  EXPECT_THAT(source.normalize.mean, ElementsAre(0.1F, 0.2F, 0.3F));
+  EXPECT_THAT(source.normalize.std, ElementsAre(0.5F, 0.5F, 0.5F));
+}
+
+TEST_F(Folder, ImageFilesThatDoNotBelongTogetherAreRefused) {
+  write_photos(folder_ / "train", {"ant", "bee"});
+  write_photos(folder_ / "val", {"bee", "eel"});
+  const auto refusal = [&](const fs::path& data, const fs::path& valid, int classes = 0) {
+    settings::TrainSettings values = with_data(data, valid);
+    values.num_classes = classes;
+    return error_of([&] { (void)find_training_data(values); });
+  };
+
+  EXPECT_THAT(refusal(folder_ / "train", folder_ / "val").message(), HasSubstr("eel"));
+  EXPECT_THAT(refusal(folder_ / "train", {}).hint(), HasSubstr("--valid"));
+  EXPECT_THAT(refusal(folder_, folder_ / "val").hint(),
+              HasSubstr("--data " + (folder_ / "train").string()));
+  EXPECT_THAT(refusal(folder_ / "train", folder_ / "train", 1).message(),
+              AllOf(HasSubstr("--num-classes 1"), HasSubstr("2 classes")));
+}
+
+TEST_F(Folder, EvaluationTakesTheClassesOfTheRunElseThoseOfTraining) {
+  write_photos(folder_ / "train", {"ant", "bee", "cat"});
+  write_photos(folder_ / "val", {"cat"});
+  fs::create_directories(folder_ / "run");
+  core::write_atomically(folder_ / "run/classes.txt", "aardvark\nant\nbee\ncat\n");
+  settings::TrainSettings of_run = with_data(folder_ / "gone", folder_ / "val");
+  of_run.weights = (folder_ / "run").string();
+
+  EXPECT_EQ(find_evaluation_data(of_run).class_names.size(), 4U);
+  EXPECT_EQ(find_evaluation_data(with_data(folder_ / "train", folder_ / "val")).class_names.size(),
+            3U);
+  EXPECT_THAT(find_evaluation_data(with_data(folder_ / "val")).class_names, ElementsAre("cat"));
+}
+
+TEST_F(Folder, EvaluationOnOtherImagesNeedsNotThoseOfTraining) {
+  write_photos(folder_ / "val", {"cat"});
+  const auto request = [&](const fs::path& data) {
+    return eval_request({"--weights", folder_.string(), "--data", data.string(), "--valid",
+                         (folder_ / "val").string()},
+                        {}, settings::eval_schema());
+  };
+  core::write_atomically(folder_ / "recipe.toml", "");
+
+  const Request gone = request(folder_ / "gone");
+  const Request by_name = request("fashion-mnist");
+
+  EXPECT_EQ(find_evaluation_data(gone.values).kind, DataKind::images);
+  EXPECT_THAT(by_name.values.mean,
+              ElementsAre(0.485, 0.456, 0.406));  // the images', not the name's
+}
+
+TEST_F(Folder, TheRecipeOfImageFilesSaysWhatEvaluationSees) {
+  write_photos(folder_ / "train", {"ant"});
+  const Request made =
+      train_request({"--data", (folder_ / "train").string(), "--train-crop-size", "64"}, {},
+                    settings::train_schema());
+
+  EXPECT_THAT(
+      settings::resolved_toml(made.settings),
+      AllOf(HasSubstr("mean = [0.485, 0.456, 0.406]\n"), HasSubstr("std = [0.229, 0.224, 0.225]\n"),
+            HasSubstr("val-crop-size = 64\n"), HasSubstr("val-resize-size = 73\n")));
 }
 
 TEST_F(Folder, ValidFolderMayNameItsImagesAsATrainingPart) {

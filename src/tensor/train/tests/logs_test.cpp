@@ -83,6 +83,31 @@ TEST_F(Logs, CsvHasARowAnEpochAndAColumnForEveryName) {
             "1,20,0.25,0.75\n");
 }
 
+TEST_F(Logs, ARunThatGoesOnKeepsWholeLinesAndEndedEpochs) {
+  csv_logger(folder_ / "metrics.csv")->begin({});
+  {
+    const auto csv = csv_logger(folder_ / "metrics.csv");
+    csv->begin({});
+    csv->scalars(epoch_record(0, {{"train/loss", 0.5}, {"eval/top, \"5\"", 0.75}}));
+    csv->scalars(epoch_record(1, {{"train/loss", 0.25}}));
+  }
+  core::write_atomically(folder_ / "log.jsonl", "{\"kind\":\"run\"}\n{\"kind\":\"st");
+
+  const auto csv = csv_logger(folder_ / "metrics.csv");
+  csv->begin({.resumed_at = 15});
+  csv->scalars(epoch_record(1, {{"train/loss", 0.125}}));
+  json_logger(folder_ / "log.jsonl", clock_)->begin({.resumed_at = 15});
+
+  EXPECT_EQ(core::read_file(folder_ / "metrics.csv"),
+            "epoch,step,train/loss,\"eval/top, \"\"5\"\"\"\n"
+            "0,10,0.5,0.75\n"
+            "1,20,0.125,\n");
+  const std::vector<std::string> lines = core::split(core::read_file(folder_ / "log.jsonl"), '\n');
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0], "{\"kind\":\"run\"}");
+  EXPECT_EQ(core::parse_json(lines[1], "log")["resumed_at"], 15);
+}
+
 TEST_F(Logs, RecordThatDoesNotFitIsTakenBack) {
   // /dev/full answers every write as a full disk does.
   AppendFile file("/dev/full");

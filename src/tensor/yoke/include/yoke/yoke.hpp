@@ -3,8 +3,8 @@
 /// All of Yoke that a training program needs. Each room's own header is there for those who want
 /// less of it.
 ///
-/// In namespace yoke stand run, World, DistributedDataParallel, DataParallel, mean and Error; the
-/// rest is in the namespaces of its rooms: models, data, optim, checkpoint, nn, train.
+/// In namespace yoke stand run, World, DistributedDataParallel, DataParallel, mean, transforms and
+/// Error; the rest is in the namespaces of its rooms: models, data, optim, checkpoint, nn, train.
 
 #include "yoke/checkpoint/checkpoint.hpp"
 #include "yoke/comm/comm.hpp"
@@ -17,3 +17,7 @@
 #include "yoke/parallel/distributed_data_parallel.hpp"
 #include "yoke/parallel/mean.hpp"
 #include "yoke/train/train.hpp"
+
+namespace yoke {
+namespace transforms = feed::transforms;  // torchvision's, for data::ImageFolder and its kin
+}  // namespace yoke

@@ -6,5 +6,7 @@
 #include "yoke/archive/dtype.hpp"
 #include "yoke/archive/pytorch.hpp"
 #include "yoke/archive/safetensors.hpp"
+#include "yoke/archive/sealed_folder.hpp"
 #include "yoke/archive/tensor.hpp"
 #include "yoke/archive/value.hpp"
+#include "yoke/archive/weights.hpp"

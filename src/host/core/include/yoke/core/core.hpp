@@ -5,6 +5,7 @@
 
 #include "yoke/core/clock.hpp"
 #include "yoke/core/console.hpp"
+#include "yoke/core/descriptor.hpp"
 #include "yoke/core/environment.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/files.hpp"

@@ -46,10 +46,19 @@ class EncodedImages {
   [[nodiscard]] virtual const std::vector<std::string>& class_names() const = 0;
 };
 
+struct OpenOptions {
+  std::vector<std::string> classes{};  ///< of training, by label, for its other splits; none: own
+  bool allow_empty = false;            ///< class folders without images
+};
+
 /// What `path` holds: a folder of class folders; a .tar file or a folder of them; an LMDB folder or
 /// file.
 /// Errors: not_found with the path; invalid_argument for a path that is none of these, with what
-///   was found.
-[[nodiscard]] std::unique_ptr<EncodedImages> open_images(const std::filesystem::path& path);
+///   was found, and for a class or label that training does not have.
+[[nodiscard]] std::unique_ptr<EncodedImages> open_images(const std::filesystem::path& path,
+                                                         const OpenOptions& options = {});
+
+/// Whether open_images() has a way to read this path. Looks at names and first bytes alone.
+[[nodiscard]] bool holds_images(const std::filesystem::path& path);
 
 }  // namespace yoke::feed

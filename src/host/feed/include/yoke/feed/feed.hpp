@@ -10,6 +10,7 @@
 #include "yoke/feed/idx.hpp"
 #include "yoke/feed/image_folder.hpp"
 #include "yoke/feed/image_rows.hpp"
+#include "yoke/feed/joint_transforms.hpp"
 #include "yoke/feed/labelled_images.hpp"
 #include "yoke/feed/lmdb_images.hpp"
 #include "yoke/feed/order.hpp"
@@ -23,3 +24,4 @@
 #include "yoke/feed/tar_shards.hpp"
 #include "yoke/feed/token_file.hpp"
 #include "yoke/feed/transforms.hpp"
+#include "yoke/feed/worker_count.hpp"

@@ -46,6 +46,9 @@ class Image {
     return static_cast<std::size_t>(width_) * kPixelBytes;
   }
 
+  /// Bytes that it holds, for this image or a larger one before.
+  [[nodiscard]] std::size_t memory() const noexcept { return bytes_.capacity(); }
+
   /// Requires: 0 <= y < height().
   [[nodiscard]] std::uint8_t* row(int y) noexcept {
     return bytes_.data() + static_cast<std::size_t>(y) * row_bytes();

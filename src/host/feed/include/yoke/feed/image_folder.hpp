@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "yoke/feed/classes.hpp"
@@ -15,6 +17,7 @@ namespace yoke::feed {
 struct ImageFolderOptions {
   bool allow_empty = false;          ///< class folders without images; torchvision's word
   std::optional<Classes> classes{};  ///< of training, for its other splits
+  bool cache = true;  ///< keep the names in core::cache_folder() for the next process
 };
 
 /// Images in class folders, root/cat/123.jpg, in torchvision's order: classes by the bytes of their
@@ -31,53 +34,30 @@ struct ImageFolderOptions {
 ///   class folder, for class folders without images (all by name), and for a class that training
 ///   does not have; unsupported for images that torchvision reads and Yoke does not (bmp, ppm, pgm,
 ///   tif), which would otherwise be missing in silence.
-/// Cost: one pass over the names; about the length of a name and 16 bytes an image.
+/// Cost: one pass over the names, once per machine: kept names are taken again as long as no
+///   folder has changed, which costs one look at each folder. About the length of a name and 16
+///   bytes an image.
 class ImageFolder final : public EncodedImages {
  public:
-  explicit ImageFolder(std::filesystem::path root, ImageFolderOptions options = {});
+  explicit ImageFolder(const std::filesystem::path& root, const ImageFolderOptions& options = {});
+  ~ImageFolder() override;
 
-  [[nodiscard]] std::int64_t size() const override {
-    return static_cast<std::int64_t>(files_.size());
-  }
-  [[nodiscard]] std::int64_t num_classes() const override {
-    return static_cast<std::int64_t>(class_names_.size());
-  }
+  [[nodiscard]] std::int64_t size() const override;
+  [[nodiscard]] std::int64_t num_classes() const override;
   [[nodiscard]] std::int64_t label(std::int64_t index) const override;
   [[nodiscard]] std::span<const std::byte> read(std::int64_t index,
                                                 std::vector<std::byte>& memory) const override;
   [[nodiscard]] std::string origin(std::int64_t index) const override;
   [[nodiscard]] std::string kind() const override { return "image folder"; }
   [[nodiscard]] std::uint64_t fingerprint() const override;
-  [[nodiscard]] const std::vector<std::string>& class_names() const override {
-    return class_names_;
-  }
+  [[nodiscard]] const std::vector<std::string>& class_names() const override;
 
   /// Classes of training that have no folder here.
-  [[nodiscard]] const std::vector<std::string>& missing_classes() const { return missing_; }
+  [[nodiscard]] const std::vector<std::string>& missing_classes() const;
 
  private:
-  struct File {
-    std::uint64_t name;    // where in names_ it begins
-    std::uint32_t length;  // of it
-    std::uint32_t folder;
-  };
-  struct Folder {
-    std::string path;
-    std::int64_t label;
-  };
-
-  void number_classes(const std::vector<std::string>& found, const ImageFolderOptions& options);
-  void list_classes(const std::vector<std::string>& found, const ImageFolderOptions& options);
-  void add_folder(const std::string& path, std::int64_t label);
-  [[nodiscard]] std::string_view name_of(const File& file) const;
-
-  std::filesystem::path root_;
-  std::vector<std::string> class_names_;
-  std::vector<std::int64_t> labels_;  // of the folders found
-  std::vector<std::string> missing_;
-  std::vector<Folder> folders_;
-  std::vector<File> files_;
-  std::string names_;
+  struct State;
+  std::unique_ptr<const State> state_;
 };
 
 }  // namespace yoke::feed

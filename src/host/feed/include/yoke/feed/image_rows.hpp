@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,16 +26,24 @@ enum class BadSamples {
 /// "raise", "skip" or "substitute". Errors: invalid_argument with the names known.
 [[nodiscard]] BadSamples bad_samples_from_name(std::string_view name);
 
-struct ImageRowsOptions {
-  DecodeOptions decode{};
-  BadSamples bad_samples = BadSamples::raise;
-  std::int64_t most_bad = 1000;  ///< different images; one more ends the run
-};
-
 struct BadSample {
   std::int64_t index = 0;
   std::string origin{};
   std::string reason{};
+};
+
+struct ImageRowsOptions {
+  DecodeOptions decode{};
+  BadSamples bad_samples = BadSamples::raise;
+  std::int64_t most_bad = 1000;  ///< different images; one more ends the run
+  /// Called once for each bad image, from the thread that found it, one at a time.
+  std::function<void(const BadSample&)> on_bad{};
+};
+
+/// Where the time of all threads has gone so far.
+struct RowTimes {
+  std::chrono::nanoseconds read{0};       ///< from the source
+  std::chrono::nanoseconds transform{0};  ///< decoding and all steps
 };
 
 struct RowResult {
@@ -65,6 +75,8 @@ class ImageRows {
 
   /// Requires: row.size() == transforms().bytes(), and an index of the images.
   RowResult fill(const SampleKey& key, std::span<std::byte> row) const;
+
+  [[nodiscard]] RowTimes times() const;
 
   /// The bad images so far, by index: for a list in the run's folder.
   [[nodiscard]] std::vector<BadSample> quarantine() const;

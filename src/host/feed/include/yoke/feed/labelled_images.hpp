@@ -42,6 +42,9 @@ class LabelledImages {
   static LabelledImages find(const std::filesystem::path& folder, Split split,
                              std::int64_t num_classes = 0);
 
+  /// Whether `folder` has a file that find() would take for images of either split.
+  [[nodiscard]] static bool is_there(const std::filesystem::path& folder);
+
   [[nodiscard]] std::int64_t size() const noexcept { return images_.items(); }
   [[nodiscard]] std::int64_t num_classes() const noexcept { return num_classes_; }
   /// [size, height, width] or [size, channels, height, width] u8.

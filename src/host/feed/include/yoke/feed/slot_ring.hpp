@@ -48,7 +48,7 @@ struct RingOptions {
 /// batch.
 ///
 /// Owns: its threads, from construction to destruction. The slots' memory is the caller's.
-/// Threads: all calls from one thread.
+/// Threads: all calls from one thread; report() from any.
 /// Errors: what fill() threw, from the next() whose turn it is: batches before the first failing
 ///   one are still handed out, whatever the number of workers; of one batch, the error of the
 ///   lowest row. After that, and after Code::timeout, which says how much is there, next() throws
@@ -67,6 +67,8 @@ class SlotRing {
     std::int64_t handed_out = 0;         ///< batches, since construction
     std::chrono::nanoseconds waited{0};  ///< of which next() was blocked so long in all
     std::int64_t ready = 0;              ///< batches that are full now
+    unsigned active = 0;                 ///< workers that may take pieces
+    std::int64_t found_full = 0;         ///< next() calls that found all slots full but two
   };
 
   SlotRing(RingOptions options, RingWork work);
@@ -90,6 +92,9 @@ class SlotRing {
 
   /// Gives back the oldest slot that is held. Requires: one is.
   void release();
+
+  /// How many of the workers take pieces from now on, at least one; the others rest.
+  void set_active(unsigned workers);
 
   [[nodiscard]] Report report() const;
 

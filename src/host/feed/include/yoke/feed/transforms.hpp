@@ -70,6 +70,14 @@ struct ColorJitter {
 };
 [[nodiscard]] constexpr Interval around_one(double by) { return {by < 1 ? 1 - by : 0, 1 + by}; }
 
+/// `num_ops` of fourteen changes of shape and colour, each by lot, of strength `magnitude` of
+/// num_magnitude_bins; nearest pixels, black from outside.
+struct RandAugment {
+  int num_ops = 2;
+  int magnitude = 9;
+  int num_magnitude_bins = 31;
+};
+
 /// Into float: (value / 255 - mean) / std of each channel. The last step if there is one.
 struct Normalize {
   std::array<float, 3> mean{0.485F, 0.456F, 0.406F};
@@ -77,7 +85,7 @@ struct Normalize {
 };
 
 using Step = std::variant<Resize, CenterCrop, RandomResizedCrop, RandomCrop, RandomHorizontalFlip,
-                          RandomVerticalFlip, ColorJitter, Normalize>;
+                          RandomVerticalFlip, ColorJitter, RandAugment, Normalize>;
 
 /// The box that RandomResizedCrop takes out of an image of this size.
 [[nodiscard]] Region crop_box(const RandomResizedCrop& crop, int width, int height, Draws& draws);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "yoke/core/environment.hpp"
+#include "yoke/core/json.hpp"
 
 namespace yoke::launch {
 
@@ -33,6 +34,8 @@ struct Outcome {
   std::vector<Failure>
       follow_ups{};            ///< failed because of the root cause, or after it; in order of time
   std::vector<int> stopped{};  ///< ranks that the launcher ended
+  std::optional<std::uint64_t> furthest_step{};  ///< that a rank's telemetry shows as ended
+  std::vector<Failure> earlier{};  ///< what ended the attempts before this one, in order
 };
 
 /// Splits failures into the first cause and what followed from it.
@@ -54,6 +57,10 @@ void report_failure(const std::exception& error, const core::EnvironmentMap& var
 /// Reads what a rank left in its error file: Yoke's form or that of Python's `@record`. Fills code,
 /// message and hint; nothing if there is no file or no word in it.
 [[nodiscard]] std::optional<Failure> read_error_file(const std::filesystem::path& path);
+
+/// A failure as it stands in failure.json, and back; what is missing keeps its default.
+[[nodiscard]] core::Json to_json(const Failure& failure);
+[[nodiscard]] Failure failure_from_json(const core::Json& object);
 
 /// Writes `failure.json` (docs/launch.md has the format). Errors: io.
 void write_failure_file(const std::filesystem::path& path, const Outcome& outcome,

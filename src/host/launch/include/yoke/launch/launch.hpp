@@ -4,6 +4,7 @@
 /// No torch.
 
 #include "yoke/launch/failure.hpp"
+#include "yoke/launch/hang_watch.hpp"
 #include "yoke/launch/rank_count.hpp"
 #include "yoke/launch/self.hpp"
 #include "yoke/launch/supervise.hpp"

@@ -6,4 +6,5 @@
 
 #include "yoke/checkpoint/convert.hpp"
 #include "yoke/checkpoint/files.hpp"
+#include "yoke/checkpoint/manager.hpp"
 #include "yoke/checkpoint/state_dict.hpp"

@@ -3,9 +3,12 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "yoke/data/batch.hpp"
 #include "yoke/data/dataset.hpp"
@@ -21,16 +24,22 @@ namespace yoke::data {
 struct DataLoaderOptions {
   std::int64_t batch_size = 64;  ///< of each rank
   bool shuffle = true;
-  std::uint64_t seed = 0;             ///< one for all ranks
-  unsigned num_workers = 2;           ///< threads; 0: the caller's own makes each batch
-  bool drop_last = false;             ///< leave out the last step where it is short
-  std::int64_t prefetch_batches = 4;  ///< made ahead of the caller
-  bool pin_memory = true;             ///< where batches go to a card
+  std::uint64_t seed = 0;                 ///< one for all ranks
+  std::optional<unsigned> num_workers{};  ///< threads; 0: the caller's own makes each batch;
+                                          ///< nothing: found by what the caller waits
+  bool drop_last = false;                 ///< leave out the last step where it is short
+  std::int64_t prefetch_batches = 4;      ///< made ahead of the caller
+  bool pin_memory = true;                 ///< where batches go to a card
   bool torch_compat = false;  ///< order and shares of PyTorch's DistributedSampler, its repeats too
   std::chrono::milliseconds timeout{300'000};  ///< for one batch
+  /// Bytes of host memory for batches; fewer are then made ahead. 0: no limit.
+  std::int64_t memory_budget = 0;
+  /// Called with each batch on its device before the caller gets it: MixUp, say. May change all of
+  /// it but `rows()`; chances must follow from the batch's epoch and index and a seed alone.
+  std::function<void(Batch&)> batch_transform{};
 };
 
-/// The same, for evaluation: in the data set's order, each sample once over all ranks.
+/// The same, for evaluation: in the data set's order, each sample once over all ranks, as it is.
 [[nodiscard]] DataLoaderOptions evaluation(DataLoaderOptions options);
 
 /// Brings one rank its share of each epoch, in batches on its device, made ahead by threads.
@@ -49,10 +58,12 @@ struct DataLoaderOptions {
 /// Threads: one at a time.
 /// Streams: copies to a card run on a stream of its own; the stream that is current when a batch is
 ///   taken is ordered after them, and the host does not wait.
-/// Errors: invalid_argument for options that cannot be, an epoch of 0 steps, ranks that disagree, a
+/// Errors: invalid_argument for options that cannot be, a budget below two batches, an epoch of 0
+/// steps, ranks that disagree, a
 ///   target outside the classes (with the sample); from the batch whose turn it is, what the data
 ///   set threw, whatever the number of threads; timeout. Then epoch() begins anew.
-/// Cost: (prefetch_batches + 2) batches on the host; on a card two batches ahead of the caller.
+/// Cost: (prefetch_batches + 2) batches on the host, in one piece of memory, but not more than
+///   memory_budget; on a card two batches ahead of the caller.
 class DataLoader {
  public:
   class Epoch;
@@ -61,6 +72,10 @@ class DataLoader {
     std::int64_t batches = 0;            ///< handed out since construction
     std::chrono::nanoseconds waited{0};  ///< how long the caller was blocked for them in all
     std::int64_t ready = 0;              ///< batches that are made now
+    unsigned workers = 0;                ///< threads that work now
+    std::int64_t left_out = 0;           ///< rows of bad samples
+    std::int64_t host_bytes = 0;         ///< of batches, pinned where they go to a card
+    std::vector<StageTime> stages{};     ///< the data set's own; the longest limits the threads
   };
 
   DataLoader(std::shared_ptr<const Dataset> dataset, const Placement& placement,

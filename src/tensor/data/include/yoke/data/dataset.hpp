@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "yoke/feed/image_rows.hpp"
 #include "yoke/feed/random.hpp"
 
 namespace yoke::data {
@@ -17,6 +19,8 @@ struct SampleLayout {
   at::ScalarType input_dtype = at::kFloat;
   std::vector<std::int64_t> target_sizes{};  ///< empty: a scalar
   at::ScalarType target_dtype = at::kLong;
+  bool channels_last = false;  ///< an input [channels, height, width] lies in memory as
+                               ///< [height, width, channels]
 
   friend bool operator==(const SampleLayout&, const SampleLayout&) = default;
 };
@@ -29,13 +33,23 @@ struct Request {
   int worker = -1;  ///< the loader's thread that asks; -1: the caller's own
 };
 
-/// Rows of a batch on the host, contiguous, to be written whole.
+/// Rows of a batch on the host, one behind the other in memory, to be written whole.
 struct Rows {
-  at::Tensor input;   // [indices.size(), ...input_sizes]
-  at::Tensor target;  // [indices.size(), ...target_sizes]
+  at::Tensor input;              // [indices.size(), ...input_sizes]
+  at::Tensor target;             // [indices.size(), ...target_sizes]
+  std::span<std::uint8_t> good;  // [indices.size()] 1; set to 0 for a row to be left out
 };
 
-/// Samples by number. To write one of your own, derive from MapDataset.
+/// Time that all of a loader's threads have spent on one stage of their work.
+struct StageTime {
+  std::string name;
+  std::chrono::nanoseconds spent{0};
+};
+
+class NamedDataset;
+
+/// Samples by number. To write one of your own, derive from MapDataset, or from
+/// NamedDataset for tensors of other names and shapes.
 ///
 /// Threads: the loader calls every function from several threads at once.
 class Dataset {
@@ -59,11 +73,24 @@ class Dataset {
   /// How many samples a thread takes at a time: more where one costs less than a few microseconds.
   [[nodiscard]] virtual std::int64_t rows_at_once() const { return 1; }
 
+  /// What becomes of a batch's input once it lies on the loader's device, on its current stream:
+  /// work that is cheaper there, such as bytes to normalised floats.
+  [[nodiscard]] virtual at::Tensor finished(const at::Tensor& input) const { return input; }
+
   /// Where a sample comes from, for messages: a file's path, say.
   [[nodiscard]] virtual std::string origin(std::int64_t /*index*/) const { return {}; }
 
   /// Differs, with all likelihood, where the data do: ranks compare it before the first batch.
   [[nodiscard]] virtual std::uint64_t fingerprint() const { return 0; }
+
+  /// Samples that could not be read, for a list in the run's folder.
+  [[nodiscard]] virtual std::vector<feed::BadSample> bad_samples() const { return {}; }
+
+  /// This, where it is one that makes whole batches itself.
+  [[nodiscard]] virtual const NamedDataset* named() const { return nullptr; }
+
+  /// For the loader's report: where its threads' time goes.
+  [[nodiscard]] virtual std::vector<StageTime> stages() const { return {}; }
 };
 
 struct Sample {

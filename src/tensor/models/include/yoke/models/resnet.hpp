@@ -5,13 +5,13 @@
 #include <string>
 
 #include <torch/nn/cloneable.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
 #include "yoke/models/image_classifier.hpp"
+#include "yoke/nn/batch_norm.hpp"
 
 namespace yoke::models {
 
@@ -21,6 +21,13 @@ struct BlockOptions {
   std::int64_t stride = 1;  ///< of the first 3x3 convolution and of the shortcut
 };
 
+/// A block's input and output, once for its convolutions and once for the shortcut: the same
+/// values, apart so that backward need not add their gradients up in a pass of its own.
+struct Forked {
+  at::Tensor main;
+  at::Tensor shortcut;
+};
+
 /// Two 3x3 convolutions and a shortcut (ResNet-18 and -34).
 /// Shapes: [rows, in_channels, h, w] -> [rows, width, h / stride, w / stride].
 class BasicBlockImpl : public torch::nn::Cloneable<BasicBlockImpl> {
@@ -28,11 +35,12 @@ class BasicBlockImpl : public torch::nn::Cloneable<BasicBlockImpl> {
   static constexpr std::int64_t kExpansion = 1;
   explicit BasicBlockImpl(const BlockOptions& options = {});
   void reset() override;
-  at::Tensor forward(const at::Tensor& x);
+  at::Tensor forward(const at::Tensor& x) { return forward_forked({x, x}).main; }
+  Forked forward_forked(const Forked& x);
 
   BlockOptions options;
   torch::nn::Conv2d conv1{nullptr}, conv2{nullptr};
-  torch::nn::BatchNorm2d bn1{nullptr}, bn2{nullptr};
+  nn::BatchNorm2d bn1{nullptr}, bn2{nullptr};
   torch::nn::Sequential downsample{nullptr};  ///< null where the shortcut is the input itself
 };
 TORCH_MODULE(BasicBlock);
@@ -45,11 +53,12 @@ class BottleneckImpl : public torch::nn::Cloneable<BottleneckImpl> {
   static constexpr std::int64_t kExpansion = 4;
   explicit BottleneckImpl(const BlockOptions& options = {});
   void reset() override;
-  at::Tensor forward(const at::Tensor& x);
+  at::Tensor forward(const at::Tensor& x) { return forward_forked({x, x}).main; }
+  Forked forward_forked(const Forked& x);
 
   BlockOptions options;
   torch::nn::Conv2d conv1{nullptr}, conv2{nullptr}, conv3{nullptr};
-  torch::nn::BatchNorm2d bn1{nullptr}, bn2{nullptr}, bn3{nullptr};
+  nn::BatchNorm2d bn1{nullptr}, bn2{nullptr}, bn3{nullptr};
   torch::nn::Sequential downsample{nullptr};  ///< null where the shortcut is the input itself
 };
 TORCH_MODULE(Bottleneck);
@@ -79,7 +88,7 @@ class ResNetImpl : public CloneableClassifier<ResNetImpl> {
 
   ResNetOptions options;
   torch::nn::Conv2d conv1{nullptr};
-  torch::nn::BatchNorm2d bn1{nullptr};
+  nn::BatchNorm2d bn1{nullptr};
   torch::nn::Sequential layer1{nullptr}, layer2{nullptr}, layer3{nullptr}, layer4{nullptr};
   torch::nn::Linear fc{nullptr};
 };

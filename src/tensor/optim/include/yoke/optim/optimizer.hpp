@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,9 +27,11 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Changes every parameter that has a gradient.
-  /// Errors: unsupported for a sparse gradient; invalid_argument for one of another shape than its
+  /// `found_inf`: a float32 scalar on the parameters' device; where it is not 0 nothing is changed,
+  /// without the host knowing (precision::GradScaler). Undefined: always changed. Errors:
+  /// unsupported for a sparse gradient; invalid_argument for one of another shape than its
   /// parameter. Names the parameter.
-  void step();
+  void step(const at::Tensor& found_inf = {});
 
   /// Drops the gradients, so that the next backward makes new ones; with `set_to_none` false, fills
   /// them with zeros where they lie.
@@ -41,6 +44,11 @@ class Optimizer {
 
   /// The rate of every group from now on.
   void set_lr(double lr);
+
+  /// From now on the fused operations read the rates from the device, so that a step captured in a
+  /// CUDA graph follows them; set_lr() and set_lr_factor() then write them on the current stream.
+  /// They are float32 there. No effect on parameters of the CPU.
+  void keep_lr_on_device();
 
   /// Each group's rate becomes `factor` times the rate that it was made with: the form for
   /// schedules, `optimizer.set_lr_factor(schedule.factor(step))`.
@@ -69,13 +77,19 @@ class Optimizer {
     std::vector<at::Tensor> values;
     std::vector<at::Tensor> gradients;
     std::vector<Parameter*> parameters;
-    bool fused = true;  ///< whether torch's fused kernels take it
+    bool fused = true;                    ///< whether torch's fused kernels take it
+    std::optional<at::Tensor> found_inf;  ///< of step(); nothing: always
 
     /// Slot `index` of each parameter.
     [[nodiscard]] std::vector<at::Tensor> slots(std::size_t index) const;
   };
 
   Optimizer() = default;
+
+  /// The group's rate on the device; undefined: it is the host's.
+  [[nodiscard]] const at::Tensor& device_lr(std::size_t group) const {
+    return groups_.at(group).device_lr;
+  }
 
   void add_group(const NamedParameters& parameters, double lr);
 
@@ -93,6 +107,9 @@ class Optimizer {
     std::vector<Parameter> parameters;
     double lr = 0;
     double initial_lr = 0;
+    at::Tensor device_lr;  // scalar float32; undefined: not kept
+
+    void set_lr(double to);
   };
   /// A group of a saved state and, for each of our parameters, its state there; null: it had none.
   struct Source {

@@ -34,6 +34,12 @@ class Best {
   [[nodiscard]] std::optional<double> value() const noexcept { return best_; }
   [[nodiscard]] std::int64_t evaluations_since() const noexcept { return since_; }
 
+  /// Goes on where another one stood.
+  void restore(std::optional<double> value, std::int64_t evaluations_since) noexcept {
+    best_ = value;
+    since_ = evaluations_since;
+  }
+
  private:
   Monitor monitor_;
   std::optional<double> best_;

@@ -9,6 +9,8 @@
 
 namespace yoke::train {
 
+// A run that goes on from a checkpoint adds to what is in the folder; any other replaces it.
+
 /// One JSON object a line, each with "version": 1 (docs/train.md has the fields). A killed run
 /// leaves whole lines.
 [[nodiscard]] std::shared_ptr<Logger> json_logger(

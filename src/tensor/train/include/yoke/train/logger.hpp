@@ -19,6 +19,7 @@ struct RunFacts {
   std::int64_t batch_size = 0;  ///< per rank and micro-batch
   std::int64_t accumulate = 1;
   std::int64_t parameters = 0;  ///< numbers in them
+  std::int64_t resumed_at = 0;  ///< the step of the checkpoint it goes on from; 0: from the start
 };
 
 /// Values that belong to one optimizer step: means over all ranks since the record before, or over

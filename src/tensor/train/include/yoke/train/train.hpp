@@ -8,4 +8,5 @@
 #include "yoke/train/metrics.hpp"
 #include "yoke/train/progress.hpp"
 #include "yoke/train/run.hpp"
+#include "yoke/train/step.hpp"
 #include "yoke/train/trainer.hpp"

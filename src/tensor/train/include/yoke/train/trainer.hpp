@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,7 +12,9 @@
 #include <ATen/core/Tensor.h>
 
 #include "yoke/core/clock.hpp"
+#include "yoke/core/json.hpp"
 #include "yoke/optim/schedule.hpp"
+#include "yoke/precision/autocast.hpp"
 #include "yoke/train/any_module.hpp"
 #include "yoke/train/best.hpp"
 #include "yoke/train/logger.hpp"
@@ -58,11 +61,36 @@ struct EpochReport {
   NamedValues evaluation{};
 };
 
+/// Where and how often a run is saved so that it can go on. The run that goes on from a checkpoint
+/// gives the same bits as one that was never interrupted: on the same number of ranks, and with
+/// operations that are deterministic.
+struct CheckpointOptions {
+  std::filesystem::path folder{};  ///< of all checkpoints of the run; see checkpoint::Manager
+  std::int64_t every = 0;          ///< optimizer steps; 0: at the end of each epoch; -1: only where
+                                   ///< the run is told to stop
+  std::int64_t keep = 3;           ///< of the newest; 0: all
+  std::int64_t keep_every = 0;     ///< and those of steps that this divides; 0: none
+  bool resume = false;             ///< go on from the newest whole one, if there is any
+  core::Json about{};              ///< kept in each: the recipe, versions, whatever tells the run
+};
+
+/// Which optimizer steps of a run are recorded, counted from 0, and where: `folder`/rank<r>.json
+/// is a trace for ui.perfetto.dev, summary<r>.json says where the time went; rank 0 prints it too.
+struct ProfileOptions {
+  std::int64_t first = 0;
+  std::int64_t end = 0;  ///< the one after the last; 0: nothing is recorded
+  std::filesystem::path folder{};
+  bool nvtx = false;  ///< operators of the whole run as NVTX ranges, on a card
+};
+
 struct TrainerOptions {
   Parallel parallel = Parallel::ddp;
   std::vector<int> device_ids{};  ///< of dp
   LossFunction loss{};            ///< cross entropy if empty
   MetricFunction metrics{};       ///< where both are empty: accuracy
+
+  precision::Precision precision = precision::Precision::fp32;  ///< fp16 scales gradients by itself
+  bool capture = false;  ///< on a card: replay full batches from a CUDA graph; see Step
 
   std::int64_t epochs = 1;
   std::int64_t max_steps = 0;   ///< optimizer steps; 0: no limit
@@ -83,15 +111,24 @@ struct TrainerOptions {
   std::vector<std::shared_ptr<Logger>> loggers{};  ///< called on rank 0
   std::function<void(const StepReport&)> on_step{};
   std::function<bool(const EpochReport&)>
-      on_epoch{};                   ///< true on any rank stops all after this epoch
-  std::function<void()> on_best{};  ///< on every rank, the model holding the weights to keep
+      on_epoch{};  ///< true on any rank stops all after this epoch
+  std::optional<CheckpointOptions> checkpoints{};
+  /// The signal by which this process was told to stop, 0: none; asked after steps. Where one rank
+  /// was told, all stop after the same step and the run is saved there.
+  std::function<int()> stop_signal{};
+  ProfileOptions profile{};
+  double stop_agreement_seconds = 0.25;  ///< between those questions; 0: after each step
+  std::function<void()> on_best{};       ///< on every rank, the model holding the weights to keep
   std::optional<core::Clock::Wall>
       started{};  ///< of the program; default: launch::user_start_time()
 };
 
 struct TrainResult {
-  std::string reason = "done";  ///< done, max steps, early stop, stopped by on_epoch
+  std::string reason =
+      "done";          ///< done, max steps, early stop, stopped by on_epoch, stopped by SIGTERM
+  int stopped_by = 0;  ///< the signal that stop_signal gave on some rank; 0: none
   std::int64_t epochs = 0;      ///< begun
+  std::int64_t resumed_at = 0;  ///< step of the checkpoint from which it went on; 0: none
   std::int64_t steps = 0;
   std::int64_t samples = 0;  ///< of all ranks
   double loss = 0;           ///< mean over the last epoch's samples
