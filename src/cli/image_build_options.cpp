@@ -76,6 +76,9 @@ BuildWords read_build_words(const OptionWords& words, const core::EnvironmentMap
                  .with = words.list("--with"),
                  .without = words.list("--without"),
                  .tag = words.value("--tag").value_or("")};
+  std::error_code error;
+  if (fs::is_regular_file(out.request.base, error))
+    out.request.base_system = image::system_in_tar(out.request.base);
   if (out.request.cuda == "auto") out.host = build_host(variables);
   out.lock = words.value("--lock").value_or("");
   const auto named = words.value("--yoke");

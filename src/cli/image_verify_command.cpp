@@ -54,19 +54,26 @@ class Layers {
                        image::name(engine.kind())),
                   "name an OCI layout, a layer, or an image");
     copy_ = core::cache_folder() / text("verify-", ::getpid());
-    engine.unfold(name, copy_);
-    files_ = image::layer_files(copy_);
+    try {
+      engine.unfold(name, copy_);
+      files_ = image::layer_files(copy_);
+    } catch (...) {
+      remove_copy();
+      throw;
+    }
   }
-  ~Layers() {
-    std::error_code error;
-    if (!copy_.empty()) fs::remove_all(copy_, error);
-  }
+  ~Layers() { remove_copy(); }
   Layers(const Layers&) = delete;
   Layers& operator=(const Layers&) = delete;
 
   [[nodiscard]] const std::vector<fs::path>& files() const { return files_; }
 
  private:
+  void remove_copy() {
+    std::error_code error;
+    if (!copy_.empty()) fs::remove_all(copy_, error);
+  }
+
   fs::path copy_;
   std::vector<fs::path> files_;
 };

@@ -15,6 +15,7 @@
 #include "yoke/core/files.hpp"
 #include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/image/layer.hpp"
 
 namespace yoke::image {
 namespace {
@@ -64,6 +65,20 @@ std::vector<BuildSecret> pip_secrets(const core::EnvironmentMap& variables) {
                                            core::value_or(variables, "SSL_CERT_FILE")}))
     out.push_back({.id = "ca.pem", .file = *certificate});
   return out;
+}
+
+std::string system_in_tar(const fs::path& tar) {
+  std::optional<std::string> said = read_from_layer(tar, "usr/lib/os-release");
+  if (!said) said = read_from_layer(tar, "etc/os-release");
+  std::string id;
+  std::string version;
+  for (const std::string& line : core::split(said.value_or(""), '\n')) {
+    std::string value = line.substr(std::min(line.size(), line.find('=') + 1));
+    std::erase(value, '"');
+    if (line.starts_with("ID=")) id = value;
+    if (line.starts_with("VERSION_ID=")) version = value;
+  }
+  return id.empty() ? "" : id + version;
 }
 
 std::string lock_name(const BuildPlan& plan) {

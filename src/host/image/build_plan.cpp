@@ -107,7 +107,9 @@ class Planner {
   /// What the base's name tells: that of an image, a suite's, or the system in it.
   const BaseImage* known_base() const {
     const std::string suite = request_.base.starts_with("apt:") ? request_.base.substr(4) : "";
-    const std::string system = base_facts({.text = request_.base}).system;
+    const std::string system = request_.base_system.empty()
+                                   ? base_facts({.text = request_.base}).system
+                                   : request_.base_system;
     const auto found =
         std::find_if(parts_.bases.begin(), parts_.bases.end(), [&](const BaseImage& one) {
           return one.suite == suite || one.image == request_.base ||

@@ -34,33 +34,61 @@ void append(Words& words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
 }
 
-/// The last lines of what a program said.
-std::string end_of(const std::string& said) {
-  constexpr std::size_t kMost = 1200;
-  const std::string_view trimmed = core::trimmed(said);
-  return std::string(trimmed.substr(trimmed.size() - std::min(trimmed.size(), kMost)));
+/// What a person reads of a line that quotes a whole command.
+std::string shortened(const std::string& line) {
+  constexpr std::size_t kHead = 80;
+  constexpr std::size_t kTail = 160;
+  if (line.size() <= kHead + kTail) return line;
+  return line.substr(0, kHead) + " ... " + line.substr(line.size() - kTail);
 }
 
+/// The last lines of what a program said.
+std::string end_of(const std::string& said) {
+  constexpr std::size_t kLines = 8;
+  const std::vector<std::string> lines = core::split(std::string(core::trimmed(said)), '\n');
+  std::vector<std::string> last;
+  for (std::size_t i = lines.size() - std::min(lines.size(), kLines); i < lines.size(); ++i)
+    last.push_back(shortened(lines[i]));
+  return core::joined(last, "\n");
+}
+
+struct Advice {
+  const char* said;  // by an engine, a package manager or pip
+  const char* what;
+};
+
+constexpr const char* kNoSpace = "free some space; nothing was left under the image's name";
+constexpr const char* kOtherMachine =
+    "the base is of another architecture than this machine; name one with --base";
+constexpr const char* kBareBase = "the base has no apt or Python; take one of Debian or Ubuntu";
+constexpr const char* kNoNetwork = "no network: the base, packages and wheels come from there";
+
+/// The first that fits counts: what follows from a fault comes after it.
+constexpr std::array kAdvice{
+    Advice{"No space left", kNoSpace},
+    Advice{"no space left", kNoSpace},
+    Advice{"DO NOT MATCH THE HASHES",
+           "a wheel differs from the lock: a proxy or the index changed it, or the lock is of "
+           "other wheels"},
+    Advice{"CERTIFICATE_VERIFY_FAILED", "set PIP_CERT to the certificate of your proxy"},
+    Advice{"exec format error", kOtherMachine},
+    Advice{"Exec format error", kOtherMachine},
+    Advice{"apt-get: not found", kBareBase},
+    Advice{"python3: not found", kBareBase},
+    Advice{"Temporary failure", kNoNetwork},
+    Advice{"Could not resolve", kNoNetwork},
+    Advice{"no such host", kNoNetwork},
+    Advice{"etwork is unreachable", kNoNetwork},
+    Advice{"No matching distribution", "the index lacks a version; name another with --index-url"},
+};
+
 std::string advice(const std::string& said) {
-  if (said.find("No space left") != std::string::npos ||
-      said.find("no space left") != std::string::npos)
-    return "free some space; nothing was left under the image's name";
-  if (said.find("DO NOT MATCH THE HASHES") != std::string::npos)
-    return "a wheel differs from the lock: a proxy or the index changed it, or the lock is of "
-           "other wheels";
-  if (said.find("No matching distribution") != std::string::npos)
-    return "the index lacks a version; name another with --index-url";
-  if (said.find("CERTIFICATE_VERIFY_FAILED") != std::string::npos)
-    return "set PIP_CERT to the certificate of your proxy";
-  if (said.find("exec format error") != std::string::npos ||
-      said.find("Exec format error") != std::string::npos)
-    return "the base is of another architecture than this machine; name one with --base";
-  if (said.find("python3: not found") != std::string::npos ||
-      said.find("apt-get: not found") != std::string::npos)
-    return "the base has no apt or Python; take one of Debian or Ubuntu";
-  if (said.find("Temporary failure") != std::string::npos ||
-      said.find("Could not resolve") != std::string::npos)
-    return "no network: the base, packages and wheels come from there";
+  constexpr std::size_t kMost = 16 << 10;
+  const std::string_view end(said.data() + said.size() - std::min(said.size(), kMost),
+                             std::min(said.size(), kMost));
+  for (const Advice& one : kAdvice) {
+    if (end.find(one.said) != std::string_view::npos) return one.what;
+  }
   return "";
 }
 
@@ -133,12 +161,12 @@ std::string Engine::run(const Words& command, const std::string& doing) const {
   const core::ChildResult result =
       core::run_child({.command = command, .variables = variables_, .limit = kLimit});
   if (result.succeeded()) return result.out;
-  const std::string said = end_of(result.err.empty() ? result.out : result.err);
+  const std::string& said = result.err.empty() ? result.out : result.err;
   throw Error(Code::io,
               text(doing, ": ", command.front(),
                    result.timed_out ? text(" took longer than ", kLimit.count(), " h")
                                     : text(" ended with ", result.exit_code),
-                   ": ", said),
+                   ": ", end_of(said)),
               advice(said));
 }
 
@@ -152,7 +180,9 @@ Words Engine::build_command(const BuildStep& step) const {
                      "--output", text("type=docker,name=", step.tag, ",rewrite-timestamp=true")});
       break;
   }
-  if (kind_ != EngineKind::docker) append(words, {"--layers", "--timestamp", "0", "-t", step.tag});
+  // --force-rm: else the container of a step that failed stays, with its files.
+  if (kind_ != EngineKind::docker)
+    append(words, {"--layers", "--force-rm", "--timestamp", "0", "-t", step.tag});
   if (step.fresh) words.emplace_back("--no-cache");
   if (!step.target.empty()) append(words, {"--target", step.target});
   for (const BuildSecret& secret : step.secrets)
@@ -173,11 +203,11 @@ void Engine::build(const BuildStep& step) const {
   try {
     (void)run(logged, text("build ", step.tag));
   } catch (const Error& error) {
-    const std::string said = end_of(core::read_file(step.log));
-    throw Error(
-        error.code(),
-        text("build ", step.tag, ": ", name(kind_), ": ", said, " (log: ", step.log.string(), ")"),
-        advice(said));
+    const std::string said = core::read_file(step.log);
+    throw Error(error.code(),
+                text("build ", step.tag, ": ", name(kind_), ": ", end_of(said),
+                     " (log: ", step.log.string(), ")"),
+                advice(said));
   }
 }
 

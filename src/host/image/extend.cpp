@@ -20,6 +20,7 @@ namespace yoke::image {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::literals::operator""_json_pointer;
 using core::Json;
 using core::text;
 
@@ -74,12 +75,32 @@ Extension judge_extension(std::string_view report, std::string_view state,
   throw Error(Code::corrupt_data, text("read pip's report: ", error.what()));
 }
 
+namespace {
+
+/// Installing needs what an image of ours brings; the labels tell before anything is built.
+void check_is_ours(const Engine& engine, const std::string& image) {
+  const std::string doing = text("extend ", image);
+  if (!engine.has(image))
+    throw Error(Code::not_found, text(doing, ": ", name(engine.kind()), " has no such image"),
+                "yoke image build makes one");
+  const Json about = core::parse_json(engine.config(image), image);
+  const Json labels = about.value("/config/Labels"_json_pointer, Json());
+  if (!labels.is_object() || !labels.contains("yoke.stack.torch"))
+    throw Error(
+        Code::invalid_argument,
+        text(doing, ": it has no label yoke.stack.torch, so yoke image build did not make it"),
+        "extend takes images of yoke image build; others have no guard over their torch");
+}
+
+}  // namespace
+
 ImageExtender::ImageExtender(Engine engine, core::EnvironmentMap variables)
     : engine_(std::move(engine)), variables_(std::move(variables)) {}
 
 WheelLock ImageExtender::extend(const std::string& image,
                                 const std::vector<std::string>& requirements,
                                 const std::string& tag, const std::string& index_url) const {
+  check_is_ours(engine_, image);
   const fs::path work = core::cache_folder() / "build";
   fs::create_directories(work);
   const fs::path log = work / "extend.log";

@@ -52,10 +52,13 @@ class LockReader {
                 "make it with yoke image lock, or pip-compile --generate-hashes");
   }
 
+  /// "# torch 2.9.1+cu128"; a sentence that begins alike is a comment.
   void heading(const std::string& line) {
     for (const auto& [key, value] :
          {std::pair("# torch ", &out_.torch), std::pair("# python ", &out_.python)}) {
-      if (line.starts_with(key) && value->empty()) *value = line.substr(std::string(key).size());
+      if (!line.starts_with(key) || !value->empty()) continue;
+      const std::string rest(core::trimmed(line.substr(std::string_view(key).size())));
+      if (stack::Version::parse(rest)) *value = rest;
     }
   }
 

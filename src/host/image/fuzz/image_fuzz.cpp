@@ -95,10 +95,9 @@ int main(int argc, char** argv) {
   check_seeds(files);
   std::vector<std::string> inputs;
   for (std::size_t i = 0; i < kReaders; ++i) inputs.push_back(static_cast<char>(i) + files[i]);
-  return yoke::fuzz::run(
-      argc, argv, inputs, kTelling,
-      std::array{"Dockerfiles", "requirements files", "CDI specs", "linker caches",
-                                     "locks", "reports"});
+  return yoke::fuzz::run(argc, argv, inputs, kTelling,
+                         std::array{"Dockerfiles", "requirements files", "CDI specs",
+                                    "linker caches", "locks", "reports"});
 }
 
 #endif

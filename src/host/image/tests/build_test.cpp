@@ -104,6 +104,16 @@ TEST(BuildPlan, WhatCannotBeIsSaidWithItsReason) {
               HasSubstr("no set fits"));
 }
 
+TEST(BuildPlan, ABaseThatIsAFileIsKnownByItsSystem) {
+  const BuildRequest unknown{.release = "2.9", .base = "/tmp/root.tar"};
+  BuildRequest known = unknown;
+  known.base_system = "ubuntu24.04";
+
+  EXPECT_EQ(plan_build(known, {}).python, "3.12");
+  EXPECT_EQ(plan_build(known, {}).labels.glibc, "2.39");
+  EXPECT_THAT(error_of([&] { (void)plan_build(unknown, {}); }), HasSubstr("add --python"));
+}
+
 TEST(BuildPlan, NvccIsOfTorchsOwnCudaOrRefused) {
   const auto toolkit = [](const std::string& release, const std::string& base) {
     return BuildRequest{.release = release, .python = "3.12", .base = base, .with = {"toolkit"}};
@@ -131,6 +141,11 @@ TEST(Lock, IsWrittenByLayerAndReadBack) {
   EXPECT_EQ(read.find("torch")->hashes, (std::vector{kHashA, kHashB}));
   EXPECT_LT(text.find("# layer cuda"), text.find("# layer tools"));
   EXPECT_LT(text.find("# layer tools"), text.find("# layer torch"));
+}
+
+TEST(Lock, ASentenceAboutTorchIsNoHeading) {
+  EXPECT_EQ(read_lock("# torch 2.9.1, cpu: what it links.\n# torch 2.9.1+cu128\n", "l").torch,
+            "2.9.1+cu128");
 }
 
 TEST(Lock, DamagedLinesAreNamed) {
@@ -262,9 +277,11 @@ TEST(EngineCommands, AreThoseOfTheirPrograms) {
     return core::joined(Engine(kind, {}).build_command(step), " ");
   };
   EXPECT_EQ(words(EngineKind::buildah),
-            "buildah bud --isolation chroot --layers --timestamp 0 -t localhost/a:1 --no-cache "
+            "buildah bud --isolation chroot --layers --force-rm --timestamp 0 -t localhost/a:1 "
+            "--no-cache "
             "--target system --secret id=ca.pem,src=/etc/ca -f /c/Containerfile /c");
-  EXPECT_THAT(words(EngineKind::podman), HasSubstr("podman build --layers --timestamp 0"));
+  EXPECT_THAT(words(EngineKind::podman),
+              HasSubstr("podman build --layers --force-rm --timestamp 0"));
   EXPECT_THAT(words(EngineKind::docker), HasSubstr("rewrite-timestamp=true"));
 }
 

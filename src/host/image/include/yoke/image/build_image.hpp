@@ -14,6 +14,10 @@ namespace yoke::image {
 /// index of the site may stand) and the certificate of the site's proxy.
 [[nodiscard]] std::vector<BuildSecret> pip_secrets(const core::EnvironmentMap& variables);
 
+/// The system in a root file system's tar, as its os-release says: debian12, ubuntu24.04; empty: it
+/// does not say. Errors: as read_layer.
+[[nodiscard]] std::string system_in_tar(const std::filesystem::path& tar);
+
 /// A lock that is part of this program for that set, Python and those parts; nothing: there is
 /// none.
 [[nodiscard]] std::optional<WheelLock> known_lock(const BuildPlan& plan);

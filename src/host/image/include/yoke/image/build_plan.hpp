@@ -17,7 +17,8 @@ struct BuildRequest {
   std::string cuda = "auto";  ///< auto, 12, 12.8, none
   std::string python{};       ///< empty: the base's
   std::string base{};  ///< an image's name, a root file system's tar, apt:SUITE; empty: by Python
-  std::string index_url{};  ///< empty: PyPI, and PyTorch's index where the wheel is not on PyPI
+  std::string base_system{};  ///< of a base that is a file: debian12; empty: its name tells
+  std::string index_url{};    ///< empty: PyPI, and PyTorch's index where the wheel is not on PyPI
   std::vector<std::string> with{};
   std::vector<std::string> without{};
   std::string tag{};  ///< empty: localhost/yoke:v2.9
