@@ -1,7 +1,7 @@
 // Times the loader beside its samples: over a folder of many names, of which no file is read.
 //
 //   libexec/yoke/yoke-bench-loader FOLDER SMALL_FOLDER
-//   libexec/yoke/yoke-bench-loader --images FOLDER WORKERS SECONDS
+//   libexec/yoke/yoke-bench-loader --images FOLDER WORKERS SECONDS [STEP_MS]
 //
 // FOLDER is a folder of class folders with names alone; SMALL_FOLDER one of few names, for whole
 // epochs. A sample is 3 x 32 x 32 bytes made of its name. Prints one JSON object:
@@ -11,7 +11,8 @@
 //   step_ms, epoch_gap_ms  a step of 5 ms, and what a step over the end of an epoch takes beyond it
 //   memory_mib         of this process with eight workers and both lists at hand (Pss)
 // With --images it loads what FOLDER holds: images_per_s of RandomResizedCrop(224) and a flip into
-// batches of 64, in bytes.
+// batches of 64, in bytes, by WORKERS threads, or as many as the loader finds (auto), for a reader
+// that is busy STEP_MS (0) with each batch on the processor; workers are those at the end.
 
 #include <algorithm>
 #include <chrono>
@@ -19,6 +20,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -138,7 +140,15 @@ double memory_mib() {
   return 0;
 }
 
-double images_per_s(const std::string& folder, unsigned workers, double seconds) {
+// A step on a processor: it takes a core for as long.
+void be_busy(double milliseconds) {
+  const auto begin = Clock::now();
+  while (1e3 * since(begin) < milliseconds) {
+  }
+}
+
+core::Json images_per_s(const std::string& folder, std::optional<unsigned> workers, double seconds,
+                        double step_ms) {
   data::DataLoader loader(
       data::ImageFolder(
           folder,
@@ -150,8 +160,11 @@ double images_per_s(const std::string& folder, unsigned workers, double seconds)
   const auto begin = Clock::now();
   for (std::int64_t epoch = 1;; ++epoch) {
     for (const data::Batch& batch : loader.epoch(epoch)) {
+      be_busy(step_ms);
       images += batch.rows();
-      if (since(begin) > seconds) return static_cast<double>(images) / since(begin);
+      if (since(begin) < seconds) continue;
+      return {{"images_per_s", static_cast<double>(images) / since(begin)},
+              {"workers", loader.report().workers}};
     }
   }
 }
@@ -159,17 +172,20 @@ double images_per_s(const std::string& folder, unsigned workers, double seconds)
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool images = argc == 5 && std::string(argv[1]) == "--images";
+  const bool images = (argc == 5 || argc == 6) && std::string(argv[1]) == "--images";
   if (argc != 3 && !images) {
-    std::fputs("usage: yoke-bench-loader FOLDER SMALL_FOLDER | --images FOLDER WORKERS SECONDS\n",
-               stderr);
+    std::fputs(
+        "usage: yoke-bench-loader FOLDER SMALL_FOLDER | --images FOLDER WORKERS SECONDS [MS]\n",
+        stderr);
     return 2;
   }
   try {
     if (images) {
-      const double rate =
-          images_per_s(argv[2], static_cast<unsigned>(std::atoi(argv[3])), std::atof(argv[4]));
-      std::printf("%s\n", core::json_line({{"images_per_s", rate}}).c_str());
+      std::optional<unsigned> workers;
+      if (std::string(argv[3]) != "auto") workers = static_cast<unsigned>(std::atoi(argv[3]));
+      const double step_ms = argc == 6 ? std::atof(argv[5]) : 0;
+      const core::Json result = images_per_s(argv[2], workers, std::atof(argv[4]), step_ms);
+      std::printf("%s\n", core::json_line(result).c_str());
       return 0;
     }
     const auto begin = Clock::now();

@@ -204,6 +204,18 @@ TEST_F(Photos, KilledAmidAnEpochGoOnToTheSameBitsOnAnotherNumberOfThreads) {
   EXPECT_EQ(weights_of("b"), weights_of("a"));
 }
 
+TEST_F(Photos, B042OfAHiddenFolderAreLeftOutWithOneWarning) {
+  fs::create_directories(train() / ".ipynb_checkpoints");
+  fs::copy_file(train() / "sky/photo0.jpg", train() / ".ipynb_checkpoints/photo0-checkpoint.jpg");
+  core::write_atomically(train() / ".DS_Store", "");
+
+  const ChildResult result = yoke(words("a", {"--max-steps", "1"}));
+
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(lines_with(".ipynb_checkpoints", result.err), 1U) << result.err;
+  EXPECT_EQ(core::read_file(folder() / "a/classes.txt"), "autumn\nmeadow\nsky\n");
+}
+
 TEST_F(Photos, ThatWereRenamedDoNotGoOn) {
   ASSERT_EQ(yoke(words("a", {"--max-steps", "4"})).exit_code, 0);
   fs::rename(train() / "meadow", train() / "water");
@@ -225,7 +237,7 @@ TEST_F(Photos, B043TakeTheirClassNumbersFromTraining) {
   const ChildResult result = yoke({"eval", "--weights", run_folder("a"), "--json"});
 
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("no folder for 1 class of training: autumn"));
+  EXPECT_EQ(lines_with("no folder for 1 class of training: autumn", result.err), 1U) << result.err;
   EXPECT_GT(core::parse_json(result.out, "stdout")["accuracy"], 0.8);
 
   fs::rename(valid() / "sky", valid() / "sea");

@@ -124,7 +124,7 @@ TEST_F(Resume, B030OneRankThatIsToldStopsAllAtOneStep) {
   }
 }
 
-TEST_F(Resume, AKilledJobGoesOn) {
+TEST_F(Resume, B077AKilledJobGoesOn) {
   auto job = start_and_wait("a", {"--checkpoint-every", "7"});
 
   job->signal(SIGKILL);

@@ -35,8 +35,8 @@ constexpr const char* kUsage =
     "usage: yoke bench step [--model M] [--batch-size B] [--precision P] [--capture on|off]\n"
     "                       [--kernels on|off] [--steps N] [--trace FILE] [--json]\n"
     "       yoke bench parallel [--model M] [--batch-sizes B,B...] [--precision P] [--devices N]\n"
-    "                       [--steps N] [--data DIR] [--rivals] [--python PROGRAM]\n"
-    "                       [--json] [--markdown]\n"
+    "                       [--steps N] [--data DIR] [--rivals|--quick-rivals]\n"
+    "                       [--python PROGRAM] [--json] [--markdown]\n"
     "\n"
     "Times training steps on this machine.\n"
     "\n"
@@ -52,6 +52,7 @@ constexpr const char* kUsage =
     "  --devices      the most GPUs, or ranks on CPU cores (all GPUs; without one 2)\n"
     "  --data         real images through the loader, and the time of an epoch\n"
     "  --rivals       PyTorch beside it: eager, CUDA graph, torch.compile, nn.DataParallel, DDP\n"
+    "  --quick-rivals the same without max-autotune, which takes minutes\n"
     "  --python       the one that has torch and torchvision (python3)\n"
     "\n"
     "exit codes: 0 done; 1 a row could not be measured; 2 usage\n";
@@ -150,6 +151,7 @@ struct ParallelRequest {
   int devices = 1;
   std::string data{};  // empty: data that lies ready
   bool rivals = false;
+  bool max_autotune = false;  // among them
   std::string python = "python3";
 };
 
@@ -283,7 +285,9 @@ class ParallelBench {
         };
         call({.way = "PyTorch in a CUDA graph"}, with({"--graph"}), 1, batch);
         call({.way = "torch.compile"}, with({"--compile", "default"}), 1, batch);
-        call({.way = "torch.compile max-autotune"}, with({"--compile", "max-autotune"}), 1, batch);
+        if (request_.max_autotune)
+          call({.way = "torch.compile max-autotune"}, with({"--compile", "max-autotune"}), 1,
+               batch);
         call({.way = "torch.compile in a CUDA graph"}, with({"--compile", "default", "--graph"}), 1,
              batch);
       }
@@ -341,11 +345,12 @@ class ParallelBench {
 };
 
 int bench_parallel(const Words& arguments) {
-  const OptionWords words = read_options({.command = "yoke bench parallel",
-                                          .values = {"--model", "--batch-sizes", "--precision",
-                                                     "--devices", "--steps", "--data", "--python"},
-                                          .flags = {"--rivals", "--json", "--markdown", "--help"}},
-                                         arguments);
+  const OptionWords words =
+      read_options({.command = "yoke bench parallel",
+                    .values = {"--model", "--batch-sizes", "--precision", "--devices", "--steps",
+                               "--data", "--python"},
+                    .flags = {"--rivals", "--quick-rivals", "--json", "--markdown", "--help"}},
+                   arguments);
   if (words.has("--help")) return std::fputs(kUsage, stdout) < 0 ? 1 : 0;
   require_no_rest(words);
   ParallelRequest request{.subject = Subject(words)};
@@ -361,7 +366,8 @@ int bench_parallel(const Words& arguments) {
   if (!request.data.empty() && !fs::exists(request.data) && request.data != "synthetic" &&
       request.data != "fashion-mnist")
     refuse("--data", request.data, "give a folder that is there");
-  request.rivals = words.has("--rivals");
+  request.max_autotune = words.has("--rivals");
+  request.rivals = request.max_autotune || words.has("--quick-rivals");
   request.python = words.value("--python").value_or(request.python);
   const BenchTable table = ParallelBench(std::move(request)).run();
   const std::string out = words.has("--json")       ? core::json_text(table.json())

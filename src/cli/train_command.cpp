@@ -5,6 +5,7 @@
 
 #include "command.hpp"
 #include "torch_program.hpp"
+#include "yoke/core/console.hpp"
 #include "yoke/core/environment.hpp"
 #include "yoke/launch/launch.hpp"
 #include "yoke/settings/settings.hpp"
@@ -12,6 +13,13 @@
 
 namespace yoke::cli {
 namespace {
+
+// For its errors; what there is to say, rank 0 says.
+template <class Find>
+void look_at(const Find& find) {
+  const core::Hush hush;
+  (void)find();
+}
 
 // Ends as the ranks do. All that can be checked without torch was checked by now.
 int start_ranks(const TorchProgram& program, const std::vector<std::string>& words,
@@ -33,7 +41,7 @@ int train_command(const std::vector<std::string>& words) {
   if (start::is_rank(variables)) become(program, words);
   launch::LaunchOptions options =
       start::rank_options(request, launch::machine_resources(), variables);
-  (void)start::find_training_data(request.values);
+  look_at([&] { return start::find_training_data(request.values); });
   start::open_run_folder(request, variables);
   start::tell_ranks(request, options);
   return start_ranks(program, words, std::move(options));
@@ -47,7 +55,7 @@ int eval_command(const std::vector<std::string>& words) {
   if (start::is_rank(variables)) become(program, words);
   launch::LaunchOptions options =
       start::rank_options(request, launch::machine_resources(), variables);
-  (void)start::find_evaluation_data(request.values);
+  look_at([&] { return start::find_evaluation_data(request.values); });
   return start_ranks(program, words, std::move(options));
 }
 

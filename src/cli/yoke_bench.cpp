@@ -22,7 +22,7 @@ int run(const std::vector<std::string>& words) {
     options.precision = yoke::precision::name(yoke::precision::automatic(world.device()));
   const yoke::core::Json result = report ? yoke::bench::step_report(options, world)
                                          : yoke::bench::run_step_bench(options, world);
-  if (!world.is_main()) return 0;
+  if (!world.is_main() && !options.all_ranks) return 0;
   const std::string out =
       as_text ? yoke::bench::step_report_text(result) : yoke::core::json_line(result) + "\n";
   return std::fputs(out.c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? 1 : 0;

@@ -156,15 +156,19 @@ class Watch {
       pids_.erase(rank);  // before the report, which may signal the others
       report({.kind = Event::Kind::ended, .rank = number, .status = status});
     }
-    if (pids_.empty() && phase_ != Phase::killing && !sweeping_) sweep();
+    if (pids_.empty() && phase_ != Phase::killing) sweep();
     return true;
   }
 
-  // The ranks have ended; what they left behind is asked to end too.
+  // The ranks have ended; what they left behind is asked to end too, each once, and again what one
+  // of them was just starting.
   void sweep() {
     sweeping_ = true;
     for (const core::ProcessId& process : core::descendants(::getpid())) {
-      if (core::send_signal(process, SIGTERM)) ++swept_;
+      const bool asked = std::find(asked_.begin(), asked_.end(), process) != asked_.end();
+      if (asked || !core::send_signal(process, SIGTERM)) continue;
+      asked_.push_back(process);
+      ++swept_;
     }
     if (phase_ == Phase::running) {
       phase_ = Phase::stopping;
@@ -180,6 +184,7 @@ class Watch {
       const auto left =
           std::chrono::duration_cast<milliseconds>(*deadline_ - Clock::now()).count() + 1;
       limit = static_cast<int>(std::max<std::int64_t>(0, left));
+      if (sweeping_) limit = std::min(limit, static_cast<int>(kSweepStep.count()));
     }
     if (::poll(waiting.data(), waiting.size(), limit) <= 0) return;
     if (waiting[0].revents != 0) {
@@ -261,6 +266,7 @@ class Watch {
   std::vector<Rank> pids_;
   Phase phase_ = Phase::running;
   bool sweeping_ = false;
+  std::vector<core::ProcessId> asked_;  // by the sweep
   milliseconds sweep_grace_;
   std::int32_t swept_ = 0;
   std::optional<Clock::time_point> deadline_;

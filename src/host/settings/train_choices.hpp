@@ -34,8 +34,8 @@ inline constexpr Words<Backend, 4> kBackends{{{"auto", Backend::detect},
                                               {"nccl", Backend::nccl}}};
 inline constexpr Words<Optimizer, 2> kOptimizers{
     {{"sgd", Optimizer::sgd}, {"adamw", Optimizer::adamw}}};
-inline constexpr Words<ScaleLr, 2> kScaleLrs{
-    {{"none", ScaleLr::none}, {"linear", ScaleLr::linear}}};
+inline constexpr Words<ScaleLr, 3> kScaleLrs{
+    {{"none", ScaleLr::none}, {"linear", ScaleLr::linear}, {"sqrt", ScaleLr::sqrt}}};
 inline constexpr Words<Schedule, 4> kSchedules{{{"constant", Schedule::constant},
                                                 {"cosine", Schedule::cosine},
                                                 {"step", Schedule::step},

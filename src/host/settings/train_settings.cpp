@@ -170,6 +170,13 @@ void take_length(TrainSettings& out, const Settings& settings) {
   out.max_steps = settings.integer("max-steps");
   out.batch_size = as_int(settings, "batch-size");
   out.accumulate = as_int(settings, "accumulate");
+  out.auto_batch = settings.text("batch") == "auto";
+  out.global_batch = settings.integer("global-batch");
+  if (out.global_batch > 0 && out.accumulate > 1) {
+    refuse(shown(settings, "global-batch") + " says how much is accumulated, and so does " +
+               shown(settings, "accumulate"),
+           "leave one of the two out");
+  }
   out.seed = static_cast<std::uint64_t>(settings.integer("seed"));
   out.eval_every = as_int(settings, "eval-every");
   out.early_stop = as_int(settings, "early-stop");

@@ -137,18 +137,20 @@ DataSource find_image_files(const settings::TrainSettings& values) {
                 core::text("--data ", values.data, ": no images to evaluate on"),
                 "give them as --valid PATH");
   }
-  const auto training = open_training(values);
+  const std::shared_ptr<const feed::EncodedImages> training = open_training(values);
   DataSource source{.kind = DataKind::images,
                     .train = values.data,
                     .valid = values.valid,
                     .num_classes = classes_of(*training, values.num_classes),
                     .normalize = normalize_of(values),
-                    .class_names = training->class_names()};
-  const auto valid = feed::open_images(source.valid, {.classes = source.class_names});
-  if (valid->num_classes() <= source.num_classes) return source;
+                    .class_names = training->class_names(),
+                    .train_images = training};
+  source.valid_images = feed::open_images(source.valid, {.classes = source.class_names});
+  if (source.valid_images->num_classes() <= source.num_classes) return source;
   throw Error(Code::invalid_argument,
-              core::text("--valid ", values.valid, ": labels up to ", valid->num_classes() - 1,
-                         ", but training has ", source.num_classes, " classes"),
+              core::text("--valid ", values.valid, ": labels up to ",
+                         source.valid_images->num_classes() - 1, ", but training has ",
+                         source.num_classes, " classes"),
               "give both parts the same numbers");
 }
 
@@ -171,9 +173,10 @@ DataSource find_image_files_to_evaluate(const settings::TrainSettings& values) {
                     .valid = values.valid.empty() ? values.data : values.valid,
                     .normalize = normalize_of(values),
                     .class_names = trained_classes(values)};
-  const auto images = feed::open_images(source.valid, {.classes = source.class_names});
-  if (source.class_names.empty()) source.class_names = images->class_names();
-  source.num_classes = std::max<std::int64_t>(values.num_classes, images->num_classes());
+  source.valid_images = feed::open_images(source.valid, {.classes = source.class_names});
+  if (source.class_names.empty()) source.class_names = source.valid_images->class_names();
+  source.num_classes =
+      std::max<std::int64_t>(values.num_classes, source.valid_images->num_classes());
   return source;
 }
 

@@ -91,6 +91,8 @@ StepBenchOptions step_bench_options(const std::vector<std::string>& words) {
       options.kernels = is_on(value);
     } else if (option == "--profile") {
       options.profile = is_on(value);
+    } else if (option == "--all-ranks") {
+      options.all_ranks = is_on(value);
     } else if (option == "--trace") {
       options.trace = value;
       options.profile = true;
@@ -134,7 +136,9 @@ Json run_step_bench(const StepBenchOptions& options, comm::World& world) {
       {"reserved_bytes", memory.reserved},
       {"replays", contenders[0]->replays()},
       {"parameter_bytes", contenders[0]->parameter_bytes()},
-      {"backend", world.group().backend()}};
+      {"backend", world.group().backend()},
+      {"device", world.device().str()},
+      {"device_uuid", comm::device_uuid(world.device())}};
   if (!contenders[0]->obstacle().empty()) result["not_captured"] = contenders[0]->obstacle();
   if (options.profile) result["profile"] = profile_of(*contenders[0], options, step_ms, world);
   return result;

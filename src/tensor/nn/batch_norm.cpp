@@ -7,6 +7,7 @@
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "norm.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/kernels/batch_norm.hpp"
@@ -61,6 +62,21 @@ struct FusedNorm : torch::autograd::Function<FusedNorm> {
   }
 };
 
+kernels::BatchNormState state_of(const NormTensors& tensors) {
+  const auto bare = [](const at::Tensor& one) { return one.defined() ? one.detach() : one; };
+  return {.weight = bare(tensors.weight),
+          .bias = bare(tensors.bias),
+          .running_mean = tensors.running_mean,
+          .running_var = tensors.running_var,
+          .num_batches_tracked = tensors.num_batches_tracked};
+}
+
+// What comes after torch's norm; `y` is nobody else's.
+at::Tensor finished(at::Tensor y, const at::Tensor& residual, const NormOptions& options) {
+  if (residual.defined()) y = y.add_(residual);
+  return options.relu ? y.relu_() : y;
+}
+
 }  // namespace
 
 BatchNorm2dImpl::BatchNorm2dImpl(const BatchNorm2dOptions& chosen) : options(chosen) {
@@ -82,18 +98,30 @@ void BatchNorm2dImpl::reset() {
 }
 
 at::Tensor BatchNorm2dImpl::forward(const at::Tensor& x, const at::Tensor& residual) {
-  require_announced(residual);
-  const std::vector<at::Tensor> y = fused(x, residual);
-  return y.empty() ? composed(x, residual) : y[0];
+  return forward_twice(x, residual).first;
 }
 
 std::pair<at::Tensor, at::Tensor> BatchNorm2dImpl::forward_twice(const at::Tensor& x,
                                                                  const at::Tensor& residual) {
   require_announced(residual);
-  const std::vector<at::Tensor> y = fused(x, residual);
-  if (!y.empty()) return {y[0], y[1]};
-  const at::Tensor one = composed(x, residual);
-  return {one, one};
+  const NormTensors tensors{.weight = weight,
+                            .bias = bias,
+                            .running_mean = running_mean,
+                            .running_var = running_var,
+                            .num_batches_tracked = num_batches_tracked};
+  const NormOptions how{.momentum = options.momentum,
+                        .eps = options.eps,
+                        .relu = options.activation == Activation::relu};
+  if (is_training() && group == nullptr) return norm_twice(x, residual, tensors, how);
+  at::Tensor y;
+  if (is_training()) {
+    y = sync_batch_norm(x, weight, bias, state_of(tensors), how.momentum, how.eps, *group);
+  } else {
+    y = at::batch_norm(x, weight, bias, running_mean, running_var, /*training=*/false,
+                       options.momentum, options.eps, at::globalContext().userEnabledCuDNN());
+  }
+  const at::Tensor z = finished(y, residual, how);
+  return {z, z};
 }
 
 void BatchNorm2dImpl::require_announced(const at::Tensor& residual) const {
@@ -104,43 +132,27 @@ void BatchNorm2dImpl::require_announced(const at::Tensor& residual) const {
               options.residual ? "call forward(x, residual)" : "make it with .residual = true");
 }
 
-std::vector<at::Tensor> BatchNorm2dImpl::fused(const at::Tensor& x, const at::Tensor& residual) {
-  const kernels::BatchNormState state{.weight = weight.detach(),
-                                      .bias = bias.detach(),
-                                      .running_mean = running_mean,
-                                      .running_var = running_var,
-                                      .num_batches_tracked = num_batches_tracked};
+std::pair<at::Tensor, at::Tensor> norm_twice(const at::Tensor& x, const at::Tensor& residual,
+                                             const NormTensors& tensors,
+                                             const NormOptions& options) {
+  kernels::BatchNormState state = state_of(tensors);
   const bool fits = !residual.defined() || residual.sizes() == x.sizes();
-  if (!is_training() || group != nullptr || !fits || x.dim() != 4 ||
-      x.size(1) != options.num_features || !kernels::batch_norm_runs(x, state)) {
-    return {};
+  if (fits && x.dim() == 4 && tensors.weight.defined() && x.size(1) == tensors.weight.size(0) &&
+      kernels::batch_norm_runs(x, state)) {
+    // torch's Function reads the device of every tensor that it is given, so none may be undefined.
+    const auto added = residual.defined() ? std::optional(residual) : std::nullopt;
+    const variable_list y = FusedNorm::apply(
+        x, added, tensors.weight, tensors.bias, state,
+        kernels::BatchNormOptions{
+            .eps = options.eps, .momentum = options.momentum, .relu = options.relu});
+    return {y[0], y[1]};
   }
-  // torch's Function reads the device of every tensor that it is given, so none may be undefined.
-  const auto added = residual.defined() ? std::optional(residual) : std::nullopt;
-  return FusedNorm::apply(
-      x, added, weight, bias, state,
-      kernels::BatchNormOptions{.eps = options.eps,
-                                .momentum = options.momentum,
-                                .relu = options.activation == Activation::relu});
-}
-
-at::Tensor BatchNorm2dImpl::composed(const at::Tensor& x, const at::Tensor& residual) {
-  at::Tensor y;
-  if (is_training() && group != nullptr) {
-    y = sync_batch_norm(x, weight, bias,
-                        {.weight = {},
-                         .bias = {},
-                         .running_mean = running_mean,
-                         .running_var = running_var,
-                         .num_batches_tracked = num_batches_tracked},
-                        options.momentum, options.eps, *group);
-  } else {
-    if (is_training()) num_batches_tracked.add_(1);
-    y = at::batch_norm(x, weight, bias, running_mean, running_var, is_training(), options.momentum,
-                       options.eps, at::globalContext().userEnabledCuDNN());
-  }
-  if (residual.defined()) y = y.add_(residual);
-  return options.activation == Activation::relu ? y.relu_() : y;
+  if (tensors.num_batches_tracked.defined()) tensors.num_batches_tracked.add_(1);
+  const at::Tensor y = at::batch_norm(
+      x, tensors.weight, tensors.bias, tensors.running_mean, tensors.running_var,
+      /*training=*/true, options.momentum, options.eps, at::globalContext().userEnabledCuDNN());
+  const at::Tensor z = finished(y, residual, options);
+  return {z, z};
 }
 
 }  // namespace yoke::nn

@@ -25,6 +25,7 @@ std::vector<Cast>& casts() {
 
 // Copies of another type that lie in memory as the originals do, by one launch.
 variable_list cast_all(const variable_list& from, at::ScalarType dtype) {
+  const at::NoGradGuard no_grad;
   variable_list to;
   to.reserve(from.size());
   for (const at::Tensor& one : from) to.push_back(at::empty_like(one, one.options().dtype(dtype)));
@@ -64,15 +65,19 @@ CastTogether::CastTogether(const std::vector<at::Tensor>& weights) : before_(cas
   if (!at::autocast::is_autocast_enabled(at::kCUDA)) return;
   const at::ScalarType dtype = at::autocast::get_autocast_dtype(at::kCUDA);
   if (!is_low(dtype)) return;
-  variable_list fitting;
+  variable_list trained;
+  variable_list frozen;  // apart: one of them among the trained would get a gradient computed
   for (const at::Tensor& weight : weights) {
-    const bool first = fitting.empty() || weight.device() == fitting[0].device();
-    if (weight.is_cuda() && weight.scalar_type() == at::kFloat && first) fitting.push_back(weight);
+    if (!weight.defined() || !weight.is_cuda() || weight.scalar_type() != at::kFloat) continue;
+    if (weight.device() != weights[0].device()) continue;
+    (weight.requires_grad() && at::GradMode::is_enabled() ? trained : frozen).push_back(weight);
   }
-  if (fitting.empty()) return;
-  const variable_list low = CastAll::apply(at::TensorList(fitting), dtype);
-  for (std::size_t i = 0; i < fitting.size(); ++i)
-    casts().push_back({fitting[i].unsafeGetTensorImpl(), low[i]});
+  const auto keep = [](const variable_list& from, const variable_list& low) {
+    for (std::size_t i = 0; i < from.size(); ++i)
+      casts().push_back({from[i].unsafeGetTensorImpl(), low[i]});
+  };
+  if (!trained.empty()) keep(trained, CastAll::apply(at::TensorList(trained), dtype));
+  if (!frozen.empty()) keep(frozen, cast_all(frozen, dtype));
 }
 
 CastTogether::~CastTogether() { casts().resize(before_); }

@@ -1,5 +1,7 @@
 #include "yoke/nn/stem.hpp"
 
+#include <array>
+
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
 
@@ -45,7 +47,9 @@ at::Tensor stem_convolution(const at::Tensor& x, const at::Tensor& weight) {
                                                    .padding = kPadding,
                                                    .out_height = outputs(x.size(2)) + 3,
                                                    .out_width = outputs(x.size(3)) + 3});
-  return at::conv2d(folded, folded_weight(weight), {}, {1, 1}, {0, 0});
+  constexpr std::array<std::int64_t, 2> kStride{1, 1};
+  constexpr std::array<std::int64_t, 2> kNone{0, 0};
+  return at::conv2d(folded, folded_weight(weight), {}, kStride, at::IntArrayRef(kNone));
 }
 
 }  // namespace yoke::nn

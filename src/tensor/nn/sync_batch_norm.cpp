@@ -36,11 +36,9 @@ at::Tensor summary_of(const at::Tensor& wide) {
     mean = wide.mean(kAllButChannels);
     squares = (wide - per_channel(mean)).square().sum(kAllButChannels);
   }
-  const at::Tensor counts =
-      at::tensor({static_cast<double>(count), static_cast<double>(wide.size(0))},
-                 at::TensorOptions().dtype(wide.scalar_type()))
-          .to(wide.device(), /*non_blocking=*/true);
-  return at::cat({mean, squares, counts});
+  // Filled on the device: a copy from the host cannot be part of a captured step.
+  return at::cat({mean, squares, at::full({1}, count, wide.options()),
+                  at::full({1}, wide.size(0), wide.options())});
 }
 
 struct Statistics {

@@ -19,7 +19,8 @@ constexpr Names<Shape, 4> kShapes{{{"constant", Shape::constant},
                                    {"linear", Shape::linear},
                                    {"cosine", Shape::cosine},
                                    {"step", Shape::step}}};
-constexpr Names<LrScaling, 2> kScalings{{{"none", LrScaling::none}, {"linear", LrScaling::linear}}};
+constexpr Names<LrScaling, 3> kScalings{
+    {{"none", LrScaling::none}, {"linear", LrScaling::linear}, {"sqrt", LrScaling::square_root}}};
 
 std::vector<std::string> listed(const auto& names) {
   std::vector<std::string> all;
@@ -93,7 +94,13 @@ double scaled_lr(double lr, std::int64_t world_size, LrScaling rule) {
                 core::text("scale a learning rate to ", world_size, " ranks"),
                 "give the number of ranks");
   }
-  return rule == LrScaling::linear ? lr * static_cast<double>(world_size) : lr;
+  const auto ranks = static_cast<double>(world_size);
+  switch (rule) {
+    case LrScaling::none: break;
+    case LrScaling::linear: return lr * ranks;
+    case LrScaling::square_root: return lr * std::sqrt(ranks);
+  }
+  return lr;
 }
 
 }  // namespace yoke::optim

@@ -111,6 +111,8 @@ struct GradientEngine::State : std::enable_shared_from_this<GradientEngine::Stat
   void begin(bool synchronise, int current_task);
   void count(double rows);
   void gradient_arrived(std::size_t index);
+  [[nodiscard]] bool is_mean_already() const;
+  void note_used(Bucket& bucket);
   void send(Bucket& bucket);
   void end();
   void synchronise();
@@ -488,8 +490,35 @@ void GradientEngine::State::gradient_arrived(std::size_t index) {
   group->progress();
 }
 
+// One rank whose micro-batches were of one size: its gradients are the mean already, and stay where
+// autograd has put them.
+bool GradientEngine::State::is_mean_already() const {
+  return group->size() == 1 && window.estimate * window.passes == window.total;
+}
+
+void GradientEngine::State::note_used(Bucket& bucket) {
+  if (!bucket.mask.defined()) return;
+  if (std::ranges::all_of(slots, [](const Slot& slot) { return slot.used; })) {
+    bucket.mask.fill_(1.0);
+    return;
+  }
+  at::Tensor used = at::empty({static_cast<std::int64_t>(slots.size())}, at::kFloat);
+  auto* flags = used.data_ptr<float>();
+  for (std::size_t i = 0; i < slots.size(); ++i) flags[i] = slots[i].used ? 1.0F : 0.0F;
+  bucket.mask.copy_(used);
+}
+
 void GradientEngine::State::send(Bucket& bucket) {
   const at::NoGradGuard no_grad;
+  const bool any_sparse = std::ranges::any_of(bucket.parameters, [&](std::size_t index) {
+    const at::Tensor& gradient = slots[index].parameter.grad();
+    return gradient.defined() && gradient.is_sparse();
+  });
+  if (is_mean_already() && !any_sparse) {
+    note_used(bucket);
+    bucket.sent = true;
+    return;
+  }
   if (!agreement) {
     agreement = group->agree({.scale = window.estimate * window.passes, .count = window.total});
   }
@@ -516,18 +545,7 @@ void GradientEngine::State::send(Bucket& bucket) {
     Slot& slot = slots[bucket.parameters[place]];
     if (slot.had_gradient) slot.parameter.mutable_grad() = bucket.views[place];
   }
-  if (bucket.mask.defined()) {
-    const bool all =
-        std::all_of(slots.begin(), slots.end(), [](const Slot& slot) { return slot.used; });
-    if (all) {
-      bucket.mask.fill_(1.0);
-    } else {
-      at::Tensor used = at::empty({static_cast<std::int64_t>(slots.size())}, at::kFloat);
-      auto* flags = used.data_ptr<float>();
-      for (std::size_t i = 0; i < slots.size(); ++i) flags[i] = slots[i].used ? 1.0F : 0.0F;
-      bucket.mask.copy_(used);
-    }
-  }
+  note_used(bucket);
   bucket.work = group->start_mean(bucket.flat, *agreement);
   bucket.sent = true;
   ++report.collectives;
@@ -550,7 +568,7 @@ void GradientEngine::State::synchronise() {
   if (some_unused && task != kIdleTask) require_unchanged("backward");
   while (next_bucket < buckets.size()) send(buckets[next_bucket++]);
   for (Bucket& bucket : buckets) {
-    bucket.work->wait();
+    if (bucket.work) bucket.work->wait();
     bucket.work.reset();
   }
   ++report.steps;
@@ -610,8 +628,9 @@ void GradientEngine::State::learn_order() {
   std::vector<Bucket> old = std::move(buckets);
   std::vector<at::Tensor> gradients(slots.size());
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].parameter.grad().defined())
-      gradients[i] = old[slots[i].bucket].views[slots[i].place];
+    const at::Tensor& gradient = slots[i].parameter.grad();
+    const at::Tensor& view = old[slots[i].bucket].views[slots[i].place];
+    if (gradient.defined() && gradient.data_ptr() == view.data_ptr()) gradients[i] = view;
   }
   lay_out(agreed);
   for (std::size_t i = 0; i < slots.size(); ++i) {

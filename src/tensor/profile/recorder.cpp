@@ -57,7 +57,7 @@ Recorder::Recorder(RecorderOptions options) : state_(std::make_unique<State>()) 
                                       /*profile_memory=*/false, /*with_stack=*/false,
                                       /*with_flops=*/options.flops);
     profiler::prepareProfiler(config, activities);
-    profiler::enableProfiler(config, activities, {at::RecordScope::FUNCTION});
+    profiler::enableProfiler(config, activities);
   } catch (...) {
     recording = false;
     throw;

@@ -62,6 +62,7 @@ TrainerOptions trainer_options(const settings::TrainSettings& values, comm::Worl
   }
   options.precision = precision_for(values, home_device(world, values));
   options.capture = values.capture;
+  options.channels_last = values.channels_last;
   return options;
 }
 

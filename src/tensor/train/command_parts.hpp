@@ -1,8 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "yoke/comm/world.hpp"
+#include "yoke/core/console.hpp"
 #include "yoke/core/json.hpp"
 #include "yoke/data/data_loader.hpp"
 #include "yoke/settings/train_settings.hpp"
@@ -23,7 +26,19 @@ void use_threads(const settings::TrainSettings& values);
                                            const data::DataLoaderOptions& options,
                                            const settings::TrainSettings& values);
 
-// Parallel, devices, precision and capture; the rest is training's.
+// What `look` gives; what there is to say of it, rank 0 says.
+template <class Look>
+auto said_once(const comm::World& world, const Look& look) {
+  std::optional<core::Hush> hush;
+  if (!world.is_main()) hush.emplace();
+  return look();
+}
+
+// --precision on `device`.
+[[nodiscard]] precision::Precision precision_for(const settings::TrainSettings& values,
+                                                 at::Device device);
+
+// Parallel, devices, precision, capture and metrics; the rest is training's.
 [[nodiscard]] TrainerOptions trainer_options(const settings::TrainSettings& values,
                                              comm::World& world);
 

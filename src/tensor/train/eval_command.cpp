@@ -44,7 +44,8 @@ std::string summary_of(const Json& result) {
 void evaluate_on_rank(comm::World& world, const start::Request& request, const ModelSet& models) {
   const settings::TrainSettings& values = request.values;
   use_threads(values);
-  const start::DataSource source = start::find_evaluation_data(values);
+  const start::DataSource source =
+      said_once(world, [&] { return start::find_evaluation_data(values); });
   const auto images = evaluation_data(source, values, bad_sample_list({}, world.rank()));
   data::DataLoader loader =
       make_loader(images, world, data::evaluation(loader_options(values)), values);

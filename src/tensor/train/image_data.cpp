@@ -99,8 +99,8 @@ std::shared_ptr<const data::Dataset> evaluation_data(const start::DataSource& so
   if (source.kind == start::DataKind::images) {
     data::ImagesOptions options = images_options(values, on_bad);
     options.classes = source.class_names;
-    return std::make_shared<const data::Images>(source.valid, evaluation_steps(source, values),
-                                                options);
+    return std::make_shared<const data::Images>(source.valid_images,
+                                                evaluation_steps(source, values), options);
   }
   if (source.kind == start::DataKind::synthetic) {
     return std::make_shared<const Rest>(
@@ -121,7 +121,7 @@ ImageData training_data(const start::DataSource& source, const settings::TrainSe
       break;
     case start::DataKind::images:
       data.training = std::make_shared<const data::Images>(
-          source.train, training_steps(source, values), images_options(values, on_bad));
+          source.train_images, training_steps(source, values), images_options(values, on_bad));
       break;
     case start::DataKind::idx:
       data.training = std::make_shared<const data::IdxImages>(

@@ -45,6 +45,13 @@ std::string usage_of(int argc, char** argv) {
   return program + " [flags]";
 }
 
+/// For its errors; what there is to say, rank 0 says.
+template <class Find>
+void look_at(const Find& find) {
+  const core::Hush hush;
+  (void)find();
+}
+
 /// The ranks, or nothing where this process is to go on as the only one.
 std::optional<int> run_ranks(int argc, char** argv, const Command& command, const Request& request,
                              EnvironmentMap& variables) {
@@ -112,7 +119,7 @@ int main(int argc, char** argv, const ModelSet& models) {
        .prepare =
            [](const Request& request, const EnvironmentMap& variables,
               launch::LaunchOptions& options) {
-             (void)start::find_training_data(request.values);
+             look_at([&] { return start::find_training_data(request.values); });
              start::open_run_folder(request, variables);
              start::tell_ranks(request, options);
            },
@@ -128,8 +135,10 @@ int eval_main(int argc, char** argv, const ModelSet& models) {
       argc, argv,
       {.read = [&](const auto& words,
                    const auto& variables) { return start::eval_request(words, variables, schema); },
-       .prepare = [](const Request& request, const EnvironmentMap&,
-                     launch::LaunchOptions&) { (void)start::find_evaluation_data(request.values); },
+       .prepare =
+           [](const Request& request, const EnvironmentMap&, launch::LaunchOptions&) {
+             look_at([&] { return start::find_evaluation_data(request.values); });
+           },
        .on_rank =
            [&](comm::World& world, const Request& request, const EnvironmentMap&) {
              evaluate_on_rank(world, request, models);

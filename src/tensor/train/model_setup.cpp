@@ -82,9 +82,8 @@ void freeze(torch::nn::Module& model, const std::vector<std::string>& patterns) 
   }
 }
 
-AnyModule placed(AnyModule model, const settings::TrainSettings& values, at::Device device) {
+AnyModule placed(AnyModule model, at::Device device) {
   model->to(device);
-  if (values.channels_last.value_or(device.is_cuda())) models::to_channels_last(*model);
   return model;
 }
 
@@ -109,7 +108,7 @@ AnyModule model_to_train(const settings::TrainSettings& values, const ModelSet& 
   AnyModule model = models.make(values.model, input);
   if (!values.weights.empty()) load_to_train(*model, weights_file(values.weights));
   if (!values.freeze.empty()) freeze(*model, values.freeze);
-  return placed(std::move(model), values, device);
+  return placed(std::move(model), device);
 }
 
 AnyModule model_to_evaluate(const settings::TrainSettings& values, const ModelSet& models,
@@ -130,7 +129,7 @@ AnyModule model_to_evaluate(const settings::TrainSettings& values, const ModelSe
     model = models.make(values.model, other);
   }
   load(*model, state, file);
-  return placed(std::move(model), values, device);
+  return placed(std::move(model), device);
 }
 
 }  // namespace yoke::train

@@ -68,6 +68,7 @@ StepLoop::Epoch StepLoop::train_epoch(std::int64_t epoch) {
   epoch_ = epoch;
   ++result_.epochs;
   epoch_start_ = interval_start_ = StepClock::Time::now();
+  const auto waited_before = loader_.report().waited;
   const std::int64_t micro_batches = batches.steps();
   const std::int64_t before = epoch_steps_ - windows(micro_batches, options_.accumulate);
   for (std::int64_t done = 0; done < micro_batches && !state_.reached_max_steps(result_.steps);
@@ -79,9 +80,12 @@ StepLoop::Epoch StepLoop::train_epoch(std::int64_t epoch) {
     if (after_step_(done + options_.accumulate >= micro_batches)) break;
   }
   losses_.settle();  // on a card this waits for the epoch's last step
-  const double seconds = seconds_since(epoch_start_) + std::exchange(seconds_before_, 0.0);
+  const double seconds_here = seconds_since(epoch_start_);
+  const double seconds = seconds_here + std::exchange(seconds_before_, 0.0);
+  const std::chrono::duration<double> waited = loader_.report().waited - waited_before;
   result_.seconds += seconds;
-  return {losses_.take_epoch(), seconds};
+  result_.data_wait += waited.count();
+  return {losses_.take_epoch(), seconds, waited.count() / seconds_here};
 }
 
 StepLoop::Progress StepLoop::progress() {

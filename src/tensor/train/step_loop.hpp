@@ -49,6 +49,7 @@ class StepLoop {
   struct Epoch {
     LossRecord::Sum losses;  // of this rank
     double seconds = 0;
+    double data_wait = 0;  // part of this process's seconds in which steps had no batch
   };
 
   // Called after each optimizer step of an epoch, with whether it was the epoch's last. True: the

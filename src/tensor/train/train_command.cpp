@@ -14,6 +14,7 @@
 #include "commands.hpp"
 #include "image_data.hpp"
 #include "model_setup.hpp"
+#include "run_batches.hpp"
 #include "yoke/checkpoint/files.hpp"
 #include "yoke/checkpoint/state_dict.hpp"
 #include "yoke/comm/world.hpp"
@@ -57,15 +58,22 @@ optim::Schedule schedule_for(const settings::TrainSettings& values, std::int64_t
   return optim::Schedule(options);
 }
 
+optim::LrScaling lr_scaling_of(const settings::TrainSettings& values) {
+  switch (values.scale_lr) {
+    case settings::ScaleLr::none: break;
+    case settings::ScaleLr::linear: return optim::LrScaling::linear;
+    case settings::ScaleLr::sqrt: return optim::LrScaling::square_root;
+  }
+  return optim::LrScaling::none;
+}
+
 std::unique_ptr<optim::Optimizer> optimizer_for(const settings::TrainSettings& values,
                                                 torch::nn::Module& model, int ranks) {
   std::vector<std::pair<std::string, at::Tensor>> trained;
   for (const auto& item : model.named_parameters()) {
     if (item.value().requires_grad()) trained.emplace_back(item.key(), item.value());
   }
-  const auto rule = values.scale_lr == settings::ScaleLr::linear ? optim::LrScaling::linear
-                                                                 : optim::LrScaling::none;
-  const double lr = optim::scaled_lr(values.lr, ranks, rule);
+  const double lr = optim::scaled_lr(values.lr, ranks, lr_scaling_of(values));
   if (values.optimizer == settings::Optimizer::adamw) {
     return std::make_unique<optim::AdamW>(
         trained, optim::AdamWOptions{.lr = lr,
@@ -167,6 +175,7 @@ Json result_of(const TrainResult& fit, const settings::TrainSettings& values, co
       {"device", world.device().is_cuda() ? "cuda" : "cpu"},
       {"seconds_to_first_step", fit.seconds_to_first_step},
       {"seconds", fit.seconds},
+      {"data_wait", fit.data_wait / fit.seconds},
       {"epochs", fit.epochs},
       {"steps", fit.steps},
       {"training_images", training_images},
@@ -207,6 +216,18 @@ void keep_classes(const start::DataSource& source, const fs::path& folder, bool 
                                           start::class_numbers_text(source.class_names)));
 }
 
+/// Where cards lie flat for want of batches, nothing else that is tuned will help.
+void say_data_wait(const TrainResult& fit, const data::DataLoader::Report& report) {
+  constexpr double kWorthSaying = 0.1;
+  const double part = fit.data_wait / fit.seconds;
+  if (!(part > kWorthSaying)) return;
+  const auto longest = std::ranges::max_element(report.stages, {}, &data::StageTime::spent);
+  core::say(core::Level::info,
+            core::text("steps waited ", std::llround(100 * part), " % of the time for data, from ",
+                       report.workers, report.workers == 1 ? " thread" : " threads",
+                       longest == report.stages.end() ? "" : ", mostly in: " + longest->name));
+}
+
 /// Rank 0, the others being done: weights first, so that a result names files that are there.
 void save(const TrainResult& fit, const settings::TrainSettings& values, comm::World& world,
           const torch::nn::Module& model, std::int64_t training_images) {
@@ -242,23 +263,30 @@ int stopped(const TrainResult& fit, const settings::TrainSettings& values,
 
 int train_on_rank(comm::World& world, const start::Request& request, const ModelSet& models,
                   const core::EnvironmentMap& variables) {
-  const settings::TrainSettings& values = request.values;
+  settings::TrainSettings values = request.values;
   use_threads(values);
   const StopSignals signals(values.stop_signals);
   const bool goes_on = start::goes_on(values, variables);
   if (world.is_main() && !start::is_open(values.out, variables))
     start::open_run_folder(request, variables);
-  const start::DataSource source = start::find_training_data(values);
+  const start::DataSource source =
+      said_once(world, [&] { return start::find_training_data(values); });
   if (world.is_main()) keep_classes(source, values.out, goes_on);
   const ImageData images = training_data(source, values, bad_sample_list(values.out, world.rank()));
+  const models::InputOptions input = input_options(*images.training, source.num_classes);
+  const auto make_model = [&] {
+    return model_to_train(values, models, input, home_device(world, values));
+  };
+  const RunBatches batches = settle_batches(values, world, *images.training, make_model, goes_on);
+  values.batch_size = static_cast<int>(batches.batch);
+  values.accumulate = static_cast<int>(batches.accumulate);
   data::DataLoaderOptions how = loader_options(values);
   how.batch_transform = batch_transform(values, source.num_classes);
   data::DataLoader training = make_loader(images.training, world, how, values);
   data::DataLoader validation =
       make_loader(images.validation, world, data::evaluation(loader_options(values)), values);
 
-  const models::InputOptions input = input_options(*images.training, source.num_classes);
-  AnyModule model = model_to_train(values, models, input, home_device(world, values));
+  AnyModule model = make_model();
   if (values.sync_bn && nn::synchronise_norms(*model, world.group()) == 0 && world.is_main())
     core::say(core::Level::warning, "--sync-bn: model " + values.model + " has no batch norms");
   TrainerOptions options = options_for(values, training, world);
@@ -275,11 +303,13 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
       };
     }
   }
-  const auto optimizer = optimizer_for(values, *model, world.size());
+  const auto optimizer = optimizer_for(values, *model, static_cast<int>(batches.ranks));
   Trainer trainer(model, world, std::move(options));
   const TrainResult fit = trainer.fit(training, *optimizer, &validation);
   if (fit.stopped_by != 0) return stopped(fit, values, world);
-  if (world.is_main()) save(fit, values, world, *model, images.training->size());
+  if (!world.is_main()) return 0;
+  say_data_wait(fit, training.report());
+  save(fit, values, world, *model, images.training->size());
   return 0;
 }
 

@@ -5,13 +5,17 @@
 #include <utility>
 
 #include <ATen/Functions.h>
+#include <c10/util/Exception.h>
 
 #include "trainer_state.hpp"
 #include "training_run.hpp"
+#include "yoke/comm/device.hpp"
 #include "yoke/comm/group.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/data/data_loader.hpp"
+#include "yoke/models/layout.hpp"
+#include "yoke/precision/autocast.hpp"
 
 namespace yoke::train {
 namespace {
@@ -57,6 +61,31 @@ LossRecord::Sum TrainerState::over_ranks(const LossRecord::Sum& mine) const {
   return {sums[0].item<double>(), sums[1].item<double>()};
 }
 
+namespace {
+
+// Sizes, the peak and what to change; torch's words hold what was asked for.
+Error out_of_memory(const TrainerState& state, const data::DataLoader& loader,
+                    const c10::OutOfMemoryError& error) {
+  constexpr double kGibi = 1 << 30;
+  const at::Device device = state.world.device();
+  const comm::DeviceMemory memory = comm::device_memory(device);
+  const std::string words = error.what_without_backtrace();
+  const std::size_t begin = std::min(words.find("Tried to"), words.size());
+  const std::string asked =
+      begin == words.size() ? words : words.substr(begin, words.find(". ", begin) - begin);
+  return Error(
+      Code::cuda,
+      core::text("train: rank ", state.world.rank(), " is out of memory on ", device.str(),
+                 ": batches of ", loader.options().batch_size, " in ",
+                 precision::name(state.options.precision), " took ",
+                 static_cast<double>(memory.peak) / kGibi, " GiB at most, of ",
+                 static_cast<double>(comm::device_capacity(device)) / kGibi, " GiB; ", asked),
+      "use a smaller --batch-size and keep the step by --global-batch, let --batch auto find the "
+      "size, or use --precision bf16");
+}
+
+}  // namespace
+
 bool TrainerState::agreed(bool mine) const {
   at::Tensor flag = at::tensor({mine ? 1.0 : 0.0}, at::kDouble);
   world.host_group().all_reduce(flag, comm::ReduceOp::maximum);
@@ -71,8 +100,9 @@ std::int64_t optimizer_steps(const data::DataLoader& loader, const TrainerOption
 Trainer::Trainer(AnyModule model, comm::World& world, TrainerOptions options) {
   require_sane(options);
   take_defaults(options);
-  auto wrapped = wrap(model, world, options.parallel, options.device_ids);
   const at::Device device = world.device();
+  if (options.channels_last.value_or(device.is_cuda())) models::to_channels_last(*model);
+  auto wrapped = wrap(model, world, options.parallel, options.device_ids);
   precision::require_supported(options.precision, device);
   precision::set_product_format(options.precision);
   const bool scales = precision::needs_scaler(options.precision);
@@ -96,7 +126,12 @@ TrainResult Trainer::fit(data::DataLoader& training, optim::Optimizer& optimizer
   }
   TrainingRun::Evaluate evaluate_on_validation;
   if (validation != nullptr) evaluate_on_validation = [&] { return evaluate(*validation); };
-  return TrainingRun(*state_, training, optimizer, std::move(evaluate_on_validation)).run();
+  TrainingRun run(*state_, training, optimizer, std::move(evaluate_on_validation));
+  try {
+    return run.run();
+  } catch (const c10::OutOfMemoryError& error) {
+    throw out_of_memory(*state_, training, error);
+  }
 }
 
 NamedValues Trainer::evaluate(data::DataLoader& loader) {

@@ -128,7 +128,7 @@ bool TrainingRun::close_epoch(std::int64_t epoch, const StepLoop::Epoch& done) {
   const bool is_due = options_.eval_every > 0 && (epoch + 1) % options_.eval_every == 0;
   NamedValues evaluation;
   if (evaluate_ && (is_last || is_due)) evaluation = evaluate_kept();
-  log_epoch(epoch, sum.rows / done.seconds, done.seconds, evaluation);
+  log_epoch(epoch, sum.rows / done.seconds, done, evaluation);
   const bool patience_ended =
       options_.early_stop > 0 && best_.evaluations_since() >= options_.early_stop;
   const bool asked = asked_to_stop(epoch, evaluation);
@@ -165,7 +165,7 @@ bool TrainingRun::asked_to_stop(std::int64_t epoch, const NamedValues& evaluatio
                                                  .evaluation = evaluation});
 }
 
-void TrainingRun::log_epoch(std::int64_t epoch, double rate, double seconds,
+void TrainingRun::log_epoch(std::int64_t epoch, double rate, const StepLoop::Epoch& done,
                             const NamedValues& evaluation) {
   Scalars record{.of = Scalars::Of::epoch,
                  .epoch = epoch,
@@ -173,7 +173,8 @@ void TrainingRun::log_epoch(std::int64_t epoch, double rate, double seconds,
                  .values = {{"train/loss", result_.loss},
                             {"train/lr", optimizer_.lr()},
                             {"train/samples_per_second", rate},
-                            {"train/seconds", seconds}}};
+                            {"train/seconds", done.seconds},
+                            {"train/data_wait", done.data_wait}}};
   for (const auto& [name, value] : evaluation) record.values.emplace_back("eval/" + name, value);
   state_.each_logger([&](Logger& logger) { logger.scalars(record); });
 }

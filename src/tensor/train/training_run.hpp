@@ -38,7 +38,8 @@ class TrainingRun {
   [[nodiscard]] bool ended(const char* reason);
   [[nodiscard]] NamedValues evaluate_kept();
   [[nodiscard]] bool asked_to_stop(std::int64_t epoch, const NamedValues& evaluation) const;
-  void log_epoch(std::int64_t epoch, double rate, double seconds, const NamedValues& evaluation);
+  void log_epoch(std::int64_t epoch, double rate, const StepLoop::Epoch& done,
+                 const NamedValues& evaluation);
   void finish();
 
   TrainerState& state_;

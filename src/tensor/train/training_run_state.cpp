@@ -137,6 +137,7 @@ checkpoint::RunState TrainingRun::state() {
                  {"samples", result_.samples},
                  {"epochs", result_.epochs - 1},  // train_epoch() counts this one again
                  {"seconds", result_.seconds},
+                 {"data_wait", result_.data_wait},
                  {"evaluation", to_json(result_.evaluation)},
                  {"position", to_json(loader_.state())},
                  {"data", loader_.dataset().fingerprint()},
@@ -205,6 +206,7 @@ void TrainingRun::take_over_facts(const Json& facts) {
   result_.samples = facts.at("samples");
   result_.epochs = facts.at("epochs");
   result_.seconds = facts.at("seconds");
+  result_.data_wait = facts.value("data_wait", 0.0);
   result_.evaluation = values_from(facts.at("evaluation"));
   if (state_.scaler && facts.contains("scaler")) state_.scaler->load(scaler_from(facts["scaler"]));
   const feed::Position position = position_from(facts.at("position"));

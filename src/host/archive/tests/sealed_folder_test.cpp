@@ -82,7 +82,7 @@ TEST_F(SealedFolder, DoesNotReplaceAnother) {
   EXPECT_EQ(verify(folder_ / "step-1").about["step"], 1);
 }
 
-TEST_F(SealedFolder, OfAKilledWriterIsRemovedLater) {
+TEST_F(SealedFolder, B077OfAKilledWriterIsNoneAndIsRemovedLater) {
   const pid_t child = ::fork();
   if (child == 0) {
     UnsealedFolder next(folder_ / "step-1");

@@ -330,6 +330,21 @@ TEST_F(Launcher, NothingOutlivesALauncherThatIsKilledWhileItStartsTheRanks) {
   EXPECT_TRUE(eventually(5s, [&] { return processes_of_job(job_).empty(); }));
 }
 
+TEST_F(Launcher, WhatALeftProcessStartsWhileItIsEndedEndsToo) {
+  const std::string mark = (std::filesystem::temp_directory_path() / job_).string();
+  const std::string script =
+      core::text("(trap 'sleep 600 & exit' TERM; : >", mark,
+                 "; while :; do sleep 0.05; done) & until test -e ", mark, "; do sleep 0.01; done");
+
+  // Well below the grace period.
+  const ChildResult result = core::run_child(
+      {.command = {kLaunchActor, "1", job_, "20000", "sh", "-c", script}, .limit = 10s});
+  std::filesystem::remove(mark);
+
+  EXPECT_TRUE(result.succeeded()) << result.err;
+  EXPECT_TRUE(processes_of_job(job_).empty());
+}
+
 TEST_F(Launcher, AStubbornGrandchildInItsOwnSessionDoesNotOutliveAKilledLauncher) {
   const auto launcher = start({"grandchild:stubborn,wait"}, 300);
   ASSERT_TRUE(launcher->wait_for("grandchild ", 10s));

@@ -13,6 +13,7 @@
 namespace yoke::settings {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -99,7 +100,9 @@ TEST(Help, ListsEveryFlagByGroupInEightyColumns) {
   EXPECT_THAT(help, HasSubstr("--nproc-per-node"));
   EXPECT_THAT(help, HasSubstr("(default: 0.9,0.999)"));
   EXPECT_THAT(help, HasSubstr("(default: 300)"));
-  for (const Option& option : schema.options()) EXPECT_THAT(help, HasSubstr("  --" + option.key));
+  for (const Option& option : schema.options()) {
+    EXPECT_THAT(help, AnyOf(HasSubstr("  --" + option.key), HasSubstr("  --no-" + option.key)));
+  }
   std::istringstream lines(help);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }

@@ -64,6 +64,18 @@ TEST_F(ManagerTest, TheNewestComesBackWithEachRanksOwnPart) {
   });
 }
 
+TEST_F(ManagerTest, B080SaveReturnsOnEveryRankOnceTheWholeFolderIsThere) {
+  comm::run_local_ranks(3, [&](comm::World& world) {
+    Manager manager(world.host_group(), {.folder = root()});
+
+    manager.save(5, state_at(5, world.rank()));
+
+    EXPECT_TRUE(fs::exists(root() / folder_name(5) / "manifest.json"));
+    EXPECT_TRUE(manager.load_newest());
+  });
+  EXPECT_THAT(folders(), ElementsAre(folder_name(5)));  // nothing else, under any name
+}
+
 TEST_F(ManagerTest, ADamagedOneIsWrittenOnceMoreAndAWholeOneIsNot) {
   save(2, {5, 12});
   std::ofstream(root() / folder_name(12) / "model.safetensors") << "cut";

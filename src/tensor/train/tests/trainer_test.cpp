@@ -384,5 +384,26 @@ TEST(Trainer, WatchingAValueThatIsNotMeasuredNamesTheNearest) {
   }
 }
 
+TEST(Trainer, B074OutOfMemoryIsOneErrorThatSaysWhatToChange) {
+  World world = alone();
+  auto net = std::make_shared<Net>();
+  data::DataLoader loader(toys::points(8), world, batches_of(4));
+  optim::SGD optimizer(net->named_parameters(), {.lr = 0.1});
+  const LossFunction loss = [](const at::Tensor&, const at::Tensor&) -> at::Tensor {
+    TORCH_CHECK_WITH(OutOfMemoryError, false,
+                     "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity");
+  };
+  Trainer trainer(net, world, {.loss = loss});
+  try {
+    (void)trainer.fit(loader, optimizer);
+    FAIL() << "it trained";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::cuda);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("rank 0"), HasSubstr("batches of 4"),
+                                       HasSubstr("Tried to allocate 2.00 GiB")));
+    EXPECT_THAT(error.what(), HasSubstr("--global-batch"));
+  }
+}
+
 }  // namespace
 }  // namespace yoke::train

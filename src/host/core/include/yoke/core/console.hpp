@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace yoke::core {
@@ -55,5 +56,18 @@ std::shared_ptr<Console> attach(std::shared_ptr<Console> console);
 
 /// Hands a line to the process's console, if there is one.
 void say(Level level, std::string_view line) noexcept;
+
+/// Drops the process's words while it lives: where several processes look at the same thing and one
+/// of them says what there is to say.
+class Hush {
+ public:
+  Hush() : before_(attach(nullptr)) {}
+  ~Hush() { attach(std::move(before_)); }
+  Hush(const Hush&) = delete;
+  Hush& operator=(const Hush&) = delete;
+
+ private:
+  std::shared_ptr<Console> before_;
+};
 
 }  // namespace yoke::core

@@ -20,7 +20,7 @@ enum class BadSamples { raise, skip, substitute };
 enum class Parallel { ddp, dp, none };
 enum class Backend { detect, shm, gloo, nccl };
 enum class Optimizer { sgd, adamw };
-enum class ScaleLr { none, linear };
+enum class ScaleLr { none, linear, sqrt };
 enum class Schedule { constant, cosine, step, linear };
 enum class Precision { fp32, tf32, bf16, fp16, automatic };
 enum class Force { nothing, recipe };
@@ -67,6 +67,8 @@ struct TrainSettings {
   std::int64_t max_steps = 0;  ///< 0: no limit
   int batch_size = 0;          ///< per rank and micro-batch
   int accumulate = 0;
+  bool auto_batch = false;        ///< the largest that fits takes batch_size's place
+  std::int64_t global_batch = 0;  ///< samples a step of all ranks, by accumulation; 0: as it comes
   std::uint64_t seed = 0;
 
   Optimizer optimizer = Optimizer::sgd;

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "yoke/feed/encoded_images.hpp"
 #include "yoke/feed/labelled_images.hpp"
 #include "yoke/feed/transforms.hpp"
 #include "yoke/settings/train_settings.hpp"
@@ -34,6 +36,8 @@ struct DataSource {
   feed::Normalise normalise{};              ///< idx
   feed::transforms::Normalize normalize{};  ///< images
   std::vector<std::string> class_names{};   ///< images, by label; none where labels have no names
+  std::shared_ptr<const feed::EncodedImages> train_images{};  ///< images, but not for evaluation
+  std::shared_ptr<const feed::EncodedImages> valid_images{};  ///< images
 };
 
 /// Opens the files and checks that they belong together, so that what is wrong with them is said

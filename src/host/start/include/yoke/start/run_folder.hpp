@@ -12,6 +12,7 @@ namespace yoke::start {
 /// events.out.tfevents.*, TensorBoard's.
 struct RunFiles {
   static constexpr const char* kRecipe = "recipe.toml";
+  static constexpr const char* kBatches = "batches.json";
   static constexpr const char* kClasses = "classes.txt";
   static constexpr const char* kBadSamples = "bad_samples.jsonl";
   static constexpr const char* kLog = "log.jsonl";

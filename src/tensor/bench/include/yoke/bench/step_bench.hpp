@@ -24,8 +24,9 @@ struct StepBenchOptions {
   int devices = 1;                 ///< dp: how many this process drives
   int steps = 100;
   int warmup = 10;
-  bool profile = false;  ///< record three more steps: utilisation, gaps, communication
-  std::string trace{};   ///< with profile: a file for the trace; empty: none
+  bool profile = false;    ///< record three more steps: utilisation, gaps, communication
+  bool all_ranks = false;  ///< for programs: each rank prints its result, not rank 0 alone
+  std::string trace{};     ///< with profile: a file for the trace; empty: none
 };
 
 /// Collective. On every rank:

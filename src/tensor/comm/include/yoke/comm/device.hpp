@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include <ATen/core/Tensor.h>
 
@@ -21,10 +22,17 @@ struct DeviceMemory {
   std::uint64_t allocated = 0;
   std::uint64_t peak = 0;
   std::uint64_t reserved = 0;
+  std::uint64_t peak_reserved = 0;
 };
 [[nodiscard]] DeviceMemory device_memory(at::Device device);
 
-/// Starts a new peak in device_memory().
+/// "GPU-1b2c...", as nvidia-smi shows it; empty for the CPU.
+[[nodiscard]] std::string device_uuid(at::Device device);
+
+/// Bytes of memory that a card has; 0 for the CPU.
+[[nodiscard]] std::uint64_t device_capacity(at::Device device);
+
+/// Starts new peaks in device_memory().
 void reset_peak_memory(at::Device device);
 
 }  // namespace yoke::comm

@@ -3,6 +3,7 @@
 /// Room data: data sets as tensors, and the loader that brings each rank its share of every epoch
 /// in batches on its device. Needs torch.
 
+#include "yoke/data/annotated.hpp"
 #include "yoke/data/batch.hpp"
 #include "yoke/data/data_loader.hpp"
 #include "yoke/data/dataset.hpp"

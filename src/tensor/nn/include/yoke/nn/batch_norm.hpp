@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include <torch/nn/cloneable.h>
 #include <torch/nn/modules/common.h>
@@ -65,9 +64,6 @@ class BatchNorm2dImpl : public torch::nn::Cloneable<BatchNorm2dImpl> {
 
  private:
   void require_announced(const at::Tensor& residual) const;
-  [[nodiscard]] at::Tensor composed(const at::Tensor& x, const at::Tensor& residual);
-  // Empty: the kernels do not take these.
-  [[nodiscard]] std::vector<at::Tensor> fused(const at::Tensor& x, const at::Tensor& residual);
 
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(at::Tensor())})

@@ -56,8 +56,9 @@ class Schedule {
 };
 
 enum class LrScaling {
-  none,    ///< as given
-  linear,  ///< times the number of ranks, for a global batch that many times as large
+  none,         ///< as given
+  linear,       ///< times the number of ranks, for a global batch that many times as large
+  square_root,  ///< times its root: for Adam, whose steps grow with the gradient's noise
 };
 
 /// The names as `--scale-lr` takes them: none, linear. Errors of the latter: not_found.

@@ -91,6 +91,8 @@ struct TrainerOptions {
 
   precision::Precision precision = precision::Precision::fp32;  ///< fp16 scales gradients by itself
   bool capture = false;  ///< on a card: replay full batches from a CUDA graph; see Step
+  std::optional<bool> channels_last{};  ///< lay the model's 4-D weights out as N, H, W, C, and with
+                                        ///< them all that convolutions write; nothing: on a card
 
   std::int64_t epochs = 1;
   std::int64_t max_steps = 0;   ///< optimizer steps; 0: no limit
@@ -133,6 +135,7 @@ struct TrainResult {
   std::int64_t samples = 0;  ///< of all ranks
   double loss = 0;           ///< mean over the last epoch's samples
   double seconds = 0;        ///< of training, without evaluation
+  double data_wait = 0;      ///< seconds of them in which this rank's steps had no batch
   double seconds_to_first_step =
       0;  ///< from the start of the program to the end of the first optimizer step
   double samples_per_second = 0;  ///< samples / seconds
