@@ -43,7 +43,9 @@ mark=$(mktemp)
 pip --no-compile --no-deps --require-hashes -r "$1"
 # Not every file in a wheel is sound Python (templates, tests of syntax errors): those stay as they are.
 find /opt/venv -name '*.py' -newercm "$mark" | LC_ALL=C sort >"$mark.list"
-/opt/venv/bin/python -m compileall -q --invalidation-mode checked-hash -i "$mark.list" >/dev/null 2>&1 || true
+# Without a name compileall would compile the system's own files anew.
+[ ! -s "$mark.list" ] ||
+  /opt/venv/bin/python -m compileall -q --invalidation-mode checked-hash -i "$mark.list" >/dev/null 2>&1 || true
 if [ -n "$before" ]; then
   after=$(guard state $(cat /opt/yoke-image/guarded))
   [ "$before" = "$after" ] || { echo "guarded packages changed: $before became $after" >&2; exit 1; }
