@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,7 +11,9 @@
 #include "yoke/core/console.hpp"
 #include "yoke/core/environment.hpp"
 #include "yoke/core/error.hpp"
+#include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/image/engine.hpp"
 
 namespace yoke::cli {
 namespace {
@@ -27,7 +30,7 @@ constexpr const char* kUsage =
     "usage: yoke doctor [--json] [--only CHECK,...] [--skip CHECK,...] [--list]\n"
     "       yoke doctor --explain \"ERROR TEXT\"\n"
     "       yoke doctor --process PID\n"
-    "       yoke doctor --image DIR|FILE.tar\n"
+    "       yoke doctor --image NAME|DIR|FILE.tar\n"
     "       yoke doctor --library FILE\n"
     "\n"
     "Looks at this machine and says whether it can train, and if not, the one thing to do. Nothing "
@@ -38,8 +41,8 @@ constexpr const char* kUsage =
     "  --list           the checks\n"
     "  --explain        what an error text means on this machine, and the line to change\n"
     "  --process        which libraries of CUDA and torch that process has mapped\n"
-    "  --image          whether an image (OCI layout or docker archive) would run here, by its "
-    "labels\n"
+    "  --image          whether an image (an engine's, OCI layout or archive) would run here, by "
+    "its labels\n"
     "  --library        the string ABI of a C++ library, and whether this Yoke links with it\n"
     "  --root DIR       look below DIR instead of /\n"
     "\n"
@@ -110,6 +113,20 @@ int look_at_library(const std::string& file) {
                fits ? kOk : kCannotTrain);
 }
 
+/// Of a file or folder, else of an image that an engine here has; nothing is pulled.
+doctor::Labels labels_of(const std::string& image) {
+  const core::EnvironmentMap variables = core::environment();
+  if (!std::filesystem::exists(image)) {
+    const std::string name = image::full_name(image);
+    for (const char* program : {"buildah", "podman", "docker"}) {
+      if (!core::find_program(program, variables)) continue;
+      const image::Engine engine = image::Engine::find(program, variables);
+      if (engine.has(name)) return doctor::labels_of_config(engine.config(name), name);
+    }
+  }
+  return doctor::read_image_labels(image);
+}
+
 const OptionTable& option_table() {
   static const OptionTable table{
       .command = "yoke doctor",
@@ -127,7 +144,7 @@ int run(const OptionWords& words) {
   if (const auto pid = words.value("--process")) return look_at_process(*machine, *pid, json);
   if (const auto error = words.value("--explain")) return explain(*machine, *error, json);
   if (const auto image = words.value("--image"))
-    return print_report(doctor::judge_image(doctor::read_image_labels(*image), *machine), json);
+    return print_report(doctor::judge_image(labels_of(*image), *machine), json);
   const auto checks = doctor::select(doctor::all_checks(),
                                      {.only = words.list("--only"), .skip = words.list("--skip")});
   return print_report(doctor::run_checks(checks, machine), json);

@@ -14,10 +14,18 @@ namespace yoke::cli {
 namespace {
 
 constexpr std::array kImageCommands{
+    Command{"build", "build an image in which torch, CUDA, Python and the rest fit",
+            image_build_command},
+    Command{"lock", "write which wheels, with their hashes, an image would hold",
+            image_lock_command},
+    Command{"render", "write what builds the image anywhere: Containerfile, lock, start script",
+            image_render_command},
+    Command{"extend", "add packages to an image without a change of its torch and CUDA",
+            image_extend_command},
     Command{"lint", "name the faults of Dockerfiles and requirements files", image_lint_command},
     Command{"run", "start a program in an image, with the cards that were asked for",
             image_run_command},
-    Command{"verify", "find driver files that must not be in an image's layers",
+    Command{"verify", "hold an image against its lock; find secrets, double CUDA, waste",
             image_verify_command},
 };
 

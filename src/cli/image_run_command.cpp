@@ -20,6 +20,7 @@
 #include "yoke/core/process.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/image/emit.hpp"
+#include "yoke/image/engine.hpp"
 #include "yoke/image/oci_layout.hpp"
 #include "yoke/image/sandbox.hpp"
 
@@ -55,18 +56,38 @@ std::string choose_engine(const RunWords& words, const core::EnvironmentMap& var
   for (const char* engine : {"podman", "apptainer", "enroot"}) {
     if (core::find_program(engine, variables)) return engine;
   }
+  // An image that buildah built lies here without anything that would run it but our sandbox.
+  if (core::find_program("buildah", variables)) return "sandbox";
   throw Error(Code::not_found,
               text("yoke image run: '", words.request.image,
-                   "' is no folder here, and no docker, podman, apptainer or enroot runs"),
+                   "' is no folder here, and no docker, podman, apptainer, enroot or buildah is"),
               "name a root folder or an OCI layout");
 }
 
-/// v2.9 is what yoke image build calls localhost/yoke:v2.9.
-std::string full_name(const std::string& name) {
-  const bool is_version =
-      name.size() > 1 && name[0] == 'v' && std::isdigit(static_cast<unsigned char>(name[1])) != 0;
-  return is_version ? "localhost/yoke:" + name : name;
-}
+/// An image for the sandbox: a folder, or a name in buildah's store, mounted as long as this lives.
+class SandboxImage {
+ public:
+  SandboxImage(const std::string& named, const core::EnvironmentMap& variables) {
+    if (fs::is_directory(named)) {
+      opened_ = image::open_image(named);
+      return;
+    }
+    const std::string name = image::full_name(named);
+    const image::Engine engine = image::Engine::find("buildah", variables);
+    if (!engine.has(name))
+      throw Error(Code::not_found, text("yoke image run: buildah has no image ", name),
+                  "yoke image build makes one; buildah images lists them");
+    mounted_.emplace(engine, name, variables);
+    opened_ = {.root = mounted_->root().string(),
+               .settings = image::read_image_config(engine.config(name), name)};
+  }
+
+  [[nodiscard]] const image::OpenedImage& opened() const { return opened_; }
+
+ private:
+  std::optional<image::MountedImage> mounted_;
+  image::OpenedImage opened_;
+};
 
 image::InjectionPlan plan_of(const RunWords& words, const image::ImageSettings& settings,
                              const image::Tree* root, bool sandboxed) {
@@ -99,7 +120,7 @@ int exec_words(std::vector<std::string> words) {
 
 int run_by_engine(const RunWords& words, const std::string& engine) {
   RunRequest request = words.request;
-  request.image = full_name(request.image);
+  request.image = image::full_name(request.image);
   request.volumes.insert(request.volumes.begin(),
                          {.host = fs::current_path().string(), .path = "/workspace"});
   const image::InjectionPlan plan = plan_of(words, {}, nullptr, false);
@@ -138,7 +159,8 @@ void print_plan(const image::InjectionPlan& plan, const image::Sandbox& sandbox)
 }
 
 int run_in_sandbox(const RunWords& words, const core::EnvironmentMap& variables) {
-  const image::OpenedImage opened = image::open_image(words.request.image);
+  const SandboxImage sandboxed(words.request.image, variables);
+  const image::OpenedImage& opened = sandboxed.opened();
   const image::Tree root(opened.root);
   const image::InjectionPlan plan = plan_of(words, opened.settings, &root, true);
   const image::Sandbox sandbox = image::make_sandbox(words.request, opened.settings, plan,
@@ -164,7 +186,7 @@ int run_in_sandbox(const RunWords& words, const core::EnvironmentMap& variables)
 
 int emit(const RunWords& words) {
   RunRequest request = words.request;
-  request.image = full_name(request.image);
+  request.image = image::full_name(request.image);
   request.volumes.insert(request.volumes.begin(),
                          {.host = fs::current_path().string(), .path = "/workspace"});
   const image::InjectionPlan plan = plan_of(words, {}, nullptr, false);

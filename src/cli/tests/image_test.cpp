@@ -211,6 +211,46 @@ TEST_F(ImageRun, YokeLaunchStartsItsRanksInIt) {
   EXPECT_THAT(result.err, HasSubstr("rank 1"));
 }
 
+TEST_F(Image, RenderedInTwoFoldersTheFilesAreTheSame) {
+  const std::vector<std::string> words{"render", "v2.11", "--cuda", "13.0", "--without", "yoke"};
+  for (const char* name : {"a", "b"}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--output", (folder_ / name).string()});
+    const ChildResult result = image(all);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+
+  const ChildResult difference = core::run_child(
+      {.command = {"diff", "-r", (folder_ / "a").string(), (folder_ / "b").string()}});
+  EXPECT_TRUE(difference.succeeded()) << difference.out;
+  EXPECT_EQ(image({"lint", (folder_ / "a" / "Containerfile").string()}).exit_code, 0);
+  EXPECT_EQ(image({"render", "v2.11", "--output", (folder_ / "a").string()}).exit_code, 2);
+}
+
+TEST_F(Image, WhatDoesNotFitIsRefusedBeforeAnythingIsBuilt) {
+  EXPECT_EQ(image({"build", "v2.6", "--cuda", "13"}).exit_code, 3);
+  EXPECT_EQ(image({"build", "v2.9", "--wiht", "toolkit"}).exit_code, 2);
+  EXPECT_EQ(image({"build"}).exit_code, 2);
+  EXPECT_THAT(image({"build", "v2.9", "--cuda", "12.8", "--plan"}).out,
+              HasSubstr("yoke.stack.torch=2.9.1+cu128"));
+}
+
+TEST_F(Image, VerifyNamesTheLayerAndTheSecret) {
+  file("root/etc/ssh/ssh_host_rsa_key", "key");
+  const std::string layer = (folder_ / "layer.tar").string();
+  ASSERT_TRUE(
+      core::run_child({.command = {"tar", "-cf", layer, "-C", (folder_ / "root").string(), "."}})
+          .succeeded());
+
+  const ChildResult result = image({"verify", layer, "--json"});
+
+  EXPECT_EQ(result.exit_code, 1);
+  const core::Json finding = core::parse_json(result.out, "stdout")["findings"][0];
+  EXPECT_EQ(finding["id"], "secret");
+  EXPECT_EQ(finding["layer"], 0);
+  EXPECT_EQ(finding["path"], "etc/ssh/ssh_host_rsa_key");
+}
+
 TEST_F(ImageRun, ThePlanOfATreeOfFilesNamesItsCard) {
   file("host/proc/driver/nvidia/version",
        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu\n");

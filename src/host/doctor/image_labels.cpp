@@ -91,6 +91,14 @@ ReadPart tar_reader(const fs::path& image) {
   };
 }
 
+Labels labels_of(const Json& config) {
+  Labels out;
+  const Json settings = config.value("config", Json::object());
+  if (!settings.contains("Labels") || settings["Labels"].is_null()) return out;
+  for (const auto& [key, value] : settings["Labels"].items()) out[key] = value.get<std::string>();
+  return out;
+}
+
 class LabelReader {
  public:
   LabelReader(const fs::path& image, ReadPart read) : image_(image), read_(std::move(read)) {}
@@ -137,13 +145,6 @@ class LabelReader {
     return manifest_of(blob(*ours), depth - 1);
   }
 
-  [[nodiscard]] static Labels labels_of(const Json& config) {
-    Labels out;
-    const Json labels = config.value("config", Json::object()).value("Labels", Json::object());
-    for (const auto& [key, value] : labels.items()) out[key] = value.get<std::string>();
-    return out;
-  }
-
   const fs::path& image_;
   ReadPart read_;
 };
@@ -157,6 +158,13 @@ Labels read_image_labels(const fs::path& image) {
                 "give a folder or tar of an OCI layout");
   ReadPart read = fs::is_directory(image, failed) ? folder_reader(image) : tar_reader(image);
   return LabelReader(image, std::move(read)).labels();
+}
+
+Labels labels_of_config(const std::string& config, const std::string& what) try {
+  return labels_of(core::parse_json(config, what));
+} catch (const nlohmann::json::exception& error) {
+  throw Error(Code::corrupt_data,
+              text("read labels of ", what, ": another form (", error.what(), ")"));
 }
 
 }  // namespace yoke::doctor

@@ -75,7 +75,9 @@ std::vector<std::string> engine_words(const std::string& engine, const RunReques
   if (!request.entrypoint.empty()) add({"--entrypoint", request.entrypoint});
   if (request.privileged) add({"--privileged"});
   add({"--shm-size", size_text(request.shared_memory()), "--ulimit", "memlock=-1", "--ulimit",
-       "stack=67108864"});
+       text("stack=", kStackBytes)});
+  // A rootless podman may not go above its user's own limit, and has it anyway.
+  if (engine == "docker") add({"--ulimit", text("nofile=", request.open_files())});
   add({"--stop-timeout", std::to_string(request.grace_seconds), "-w", parts.folder});
   for (const std::string& port : request.ports) add({"-p", port});
   for (const CdiEdits::Node& node : parts.nodes) add({"--device", node.path});
@@ -138,7 +140,8 @@ std::string compose(const RunRequest& request, const Parts& parts) {
   out += text(indent, "working_dir: ", yaml(parts.folder), "\n", indent,
               "shm_size: ", size_text(request.shared_memory()), "\n");
   out += text(indent, "stop_grace_period: ", request.grace_seconds, "s\n", indent, "ulimits:\n",
-              indent, "  memlock: -1\n", indent, "  stack: 67108864\n");
+              indent, "  memlock: -1\n", indent, "  stack: ", kStackBytes, "\n", indent,
+              "  nofile: ", request.open_files(), "\n");
   if (request.interactive) out += indent + "stdin_open: true\n";
   if (request.terminal) out += indent + "tty: true\n";
   if (!request.user.empty()) out += text(indent, "user: ", yaml(request.user), "\n");
@@ -159,7 +162,9 @@ Json devcontainer(const RunRequest& request, const Parts& parts) {
   Json out{{"name", request.name.empty() ? "yoke" : request.name}, {"image", request.image}};
   out["hostRequirements"]["gpu"] = parts.nodes.empty() ? Json("optional") : Json(true);
   out["workspaceFolder"] = parts.folder;
-  std::vector<std::string> words{"--shm-size", size_text(request.shared_memory())};
+  std::vector<std::string> words{"--shm-size", size_text(request.shared_memory()),
+                                 "--ulimit",   "memlock=-1",
+                                 "--ulimit",   text("stack=", kStackBytes)};
   for (const CdiEdits::Node& node : parts.nodes) words.insert(words.end(), {"--device", node.path});
   out["runArgs"] = words;
   for (const CdiEdits::Mount& mount : parts.mounts) {
@@ -211,7 +216,9 @@ std::string slurm(const RunRequest& request, const InjectionPlan& plan, const Pa
                 "\n#SBATCH --ntasks-per-node=", gpu_count(plan), "\n");
   }
   out += text("#SBATCH --signal=B:TERM@", request.grace_seconds,
-              "\n#SBATCH --requeue\nset -euo pipefail\n\n");
+              "\n#SBATCH --requeue\nset -euo pipefail\n\n"
+              "# Slurm's own limits hold: as much of them as the site allows.\n"
+              "ulimit -S -l \"$(ulimit -H -l)\" -n \"$(ulimit -H -n)\"\n");
   std::vector<std::string> mounts;
   for (const Volume& volume : request.volumes)
     mounts.push_back(text(volume.host, ":", volume.path, volume.read_only ? ":ro" : ""));
@@ -239,7 +246,10 @@ std::string label(std::string name) {
 std::string kubernetes(const RunRequest& request, const InjectionPlan& plan, const Parts& parts) {
   const std::string name = label(request.name);
   std::string out = text(
-      "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: ", name, "\nspec:\n  backoffLimit: 0\n",
+      "# Limits on locked memory, stack and files are the node's: Kubernetes has no field for "
+      "them.\n"
+      "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: ",
+      name, "\nspec:\n  backoffLimit: 0\n",
       "  template:\n    spec:\n      restartPolicy: Never\n      terminationGracePeriodSeconds: ",
       request.grace_seconds, "\n      containers:\n        - name: ", name,
       "\n          image: ", yaml(request.image), "\n          workingDir: ", yaml(parts.folder),

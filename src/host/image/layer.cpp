@@ -30,7 +30,9 @@ struct Close {
 /// Walks the headers of a tar.
 class TarReader {
  public:
-  explicit TarReader(const fs::path& file) : name_(file.string()) {
+  /// `wanted`: a file whose bytes are kept.
+  explicit TarReader(const fs::path& file, std::string wanted = {})
+      : name_(file.string()), wanted_(std::move(wanted)) {
     if (!fs::is_regular_file(file))
       throw Error(Code::not_found, text("read ", name_, ": no such file"));
     file_.reset(::gzopen(name_.c_str(), "rb"));
@@ -41,6 +43,12 @@ class TarReader {
     std::vector<LayerEntry> entries;
     while (auto entry = next()) entries.push_back(std::move(*entry));
     return entries;
+  }
+
+  std::optional<std::string> find() {
+    while (!found_ && next()) {
+    }
+    return std::move(found_);
   }
 
  private:
@@ -58,13 +66,17 @@ class TarReader {
       } else if (kind == 'x') {
         take_records(content(size), long_path, long_target);
       } else {
-        skip(size);
-        if (kind == 'g') continue;
-        LayerEntry entry{.path = long_path.empty() ? path_of(header) : long_path,
+        LayerEntry entry{.path = bare(long_path.empty() ? path_of(header) : long_path),
                          .kind = kind,
                          .size = size,
-                         .target = long_target.empty() ? field(header, 157, 100) : long_target};
-        entry.path = bare(entry.path);
+                         .target = long_target.empty() ? field(header, 157, 100) : long_target,
+                         .time = static_cast<std::int64_t>(number(header, 136, 12))};
+        if (kind == '0' && !wanted_.empty() && entry.path == wanted_) {
+          found_ = content(size);
+        } else {
+          skip(size);
+        }
+        if (kind == 'g') continue;
         return entry;
       }
     }
@@ -163,6 +175,8 @@ class TarReader {
   }
 
   std::string name_;
+  std::string wanted_;
+  std::optional<std::string> found_;
   std::unique_ptr<gzFile_s, Close> file_;
   std::uint64_t at_ = 0;
 };
@@ -187,6 +201,10 @@ bool has_its_place(const std::string& path) {
 }  // namespace
 
 std::vector<LayerEntry> read_layer(const fs::path& file) { return TarReader(file).read(); }
+
+std::optional<std::string> read_from_layer(const fs::path& file, const std::string& path) {
+  return TarReader(file, path).find();
+}
 
 std::vector<LayerFault> check_layer(const std::vector<LayerEntry>& entries) {
   std::vector<LayerFault> faults;

@@ -9,7 +9,9 @@
 namespace yoke::image {
 namespace {
 constexpr std::int64_t kLeastShared = std::int64_t{1} << 30;
-}
+constexpr std::int64_t kLeastFiles = 65'536;
+constexpr std::int64_t kFilesPerBatch = 256;
+}  // namespace
 
 std::int64_t shared_memory_need(const LoaderShape& loader) noexcept {
   return loader.workers * loader.prefetch * loader.batch_bytes;
@@ -17,6 +19,10 @@ std::int64_t shared_memory_need(const LoaderShape& loader) noexcept {
 
 std::int64_t RunRequest::shared_memory() const noexcept {
   return shared_bytes > 0 ? shared_bytes : std::max(kLeastShared, shared_memory_need(loader));
+}
+
+std::int64_t RunRequest::open_files() const noexcept {
+  return std::max(kLeastFiles, loader.workers * loader.prefetch * kFilesPerBatch);
 }
 
 std::optional<std::int64_t> parse_size(const std::string& text) {

@@ -3,10 +3,12 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -96,6 +98,22 @@ void quiet_input() {
   if (null >= 0) ::dup2(null, STDIN_FILENO);
 }
 
+/// Raises what NCCL (locked memory), threads (stack) and loaders (files) need, as far as the system
+/// lets us; the image's entry says what is still too little.
+void raise_limits(const RunRequest& request) {
+  const auto raise = [](auto resource, rlim_t wanted) {
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur >= wanted) return;
+    const rlimit all{.rlim_cur = wanted, .rlim_max = std::max(limit.rlim_max, wanted)};
+    if (::setrlimit(resource, &all) == 0) return;  // only root may go above the hard limit
+    limit.rlim_cur = std::min(limit.rlim_max, wanted);
+    (void)::setrlimit(resource, &limit);
+  };
+  raise(RLIMIT_MEMLOCK, RLIM_INFINITY);
+  raise(RLIMIT_STACK, static_cast<rlim_t>(kStackBytes));
+  raise(RLIMIT_NOFILE, static_cast<rlim_t>(request.open_files()));
+}
+
 /// Becomes bubblewrap. `information` gets the number of its first process inside.
 [[noreturn]] void become_sandbox(const Sandbox& sandbox, const RunRequest& request,
                                  const std::string& root, int information) {
@@ -114,6 +132,7 @@ void quiet_input() {
   words.emplace_back("--");
   words.insert(words.end(), sandbox.program.begin(), sandbox.program.end());
   if (!request.interactive) quiet_input();
+  raise_limits(request);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -20,14 +20,17 @@
 namespace yoke::image {
 namespace {
 
-enum class Reader : std::uint8_t { dockerfile, requirements, cdi, linker_cache };
-constexpr std::size_t kReaders = 4;
+enum class Reader : std::uint8_t { dockerfile, requirements, cdi, linker_cache, lock, report };
+constexpr std::size_t kReaders = 6;
 
 std::size_t read(Reader reader, std::string_view text) {
   switch (reader) {
     case Reader::dockerfile: return corrected(text, FileKind::dockerfile, Keep::cuda).size();
     case Reader::requirements: return corrected(text, FileKind::requirements, Keep::torch).size();
     case Reader::cdi: return write_cdi(read_cdi(text, "fuzz")).size();
+    case Reader::lock: return write_lock(read_lock(text, "fuzz"), ImageParts::built_in()).size();
+    case Reader::report:
+      return judge_extension(text, R"({"torch":"2.9.1"})", {"a"}).lock.wheels.size();
     case Reader::linker_cache: return write_linker_cache(read_linker_cache(text, "fuzz")).size();
   }
   return 0;
@@ -68,7 +71,12 @@ std::array<std::string, kReaders> seeds() {
       R"({"deviceNodes":[{"path":"/dev/nvidia0","type":"c","major":195,"minor":0,"fileMode":438}]}}],"containerEdits":)"
       R"({"env":["A=b"],"mounts":[{"hostPath":"/a","containerPath":"/b","options":["ro"]}],"additionalGids":[44]}})",
       write_linker_cache({{"libcuda.so.1", "/usr/lib/libcuda.so.1", 0x303, 0},
-                          {"libc.so.6", "/lib/libc.so.6", 0x303, 0}})};
+                          {"libc.so.6", "/lib/libc.so.6", 0x303, 0}}),
+      "# torch 2.9.1+cu128\n# python 3.11\ntorch==2.9.1 \\\n    --hash=sha256:" +
+          std::string(64, 'a') + "\nnumpy==2.3.0 --hash=sha256:" + std::string(64, 'b') + "\n",
+      R"({"install":[{"metadata":{"name":"Pear","version":"1.0","requires_dist":["torch>=2.12; extra == 'x'","a<2"]},)"
+      R"("download_info":{"archive_info":{"hashes":{"sha256":"0"}}}},{"metadata":{"name":"torch","version":"2.12.0"},)"
+      R"("download_info":{"archive_info":{"hashes":{"sha256":"1"}}}}]})"};
 }
 
 /// Damage to a file that no reader takes in the first place would find nothing.
@@ -87,9 +95,9 @@ int main(int argc, char** argv) {
   check_seeds(files);
   std::vector<std::string> inputs;
   for (std::size_t i = 0; i < kReaders; ++i) inputs.push_back(static_cast<char>(i) + files[i]);
-  return yoke::fuzz::run(
-      argc, argv, inputs, kTelling,
-      std::array{"Dockerfiles", "requirements files", "CDI specs", "linker caches"});
+  return yoke::fuzz::run(argc, argv, inputs, kTelling,
+                         std::array{"Dockerfiles", "requirements files", "CDI specs",
+                                    "linker caches", "locks", "reports"});
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include "fake_host.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/process.hpp"
+#include "yoke/image/build_image.hpp"
 
 namespace yoke::image {
 namespace {
@@ -47,6 +48,14 @@ TEST_F(Layer, B111EmptyDriverFilesAreNamedWithTheirLinks) {
                   HasSubstr(is_link ? "link to libcuda.so.418.56" : "empty driver file"));
     }
   }
+}
+
+TEST_F(Layer, TellsTheSystemOfARoot) {
+  host_.file("/tree/usr/lib/os-release", "NAME=\"Debian\"\nID=debian\nVERSION_ID=\"12\"\n");
+  EXPECT_EQ(system_in_tar(pack("")), "debian12");
+
+  host_.file("/tree/usr/lib/os-release", "nothing of use\n");
+  EXPECT_EQ(system_in_tar(pack("")), "");
 }
 
 TEST_F(Layer, B111AWholeCopyOfTheDriverIsAWarning) {

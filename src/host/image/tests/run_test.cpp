@@ -48,6 +48,19 @@ TEST(SharedMemory, B117StandsInEveryFormThatHasIt) {
   EXPECT_THAT(emit("kubernetes", request, {}), HasSubstr("mountPath: /dev/shm"));
 }
 
+TEST(Limits, GrowWithTheWorkersAndStandWhereAFormHasThem) {
+  RunRequest request = training();
+  request.loader.workers = 256;
+  const std::string files = std::to_string(256LL * 2 * 256);
+
+  EXPECT_EQ(training().open_files(), 65'536);
+  EXPECT_THAT(emit("docker", request, {}),
+              HasSubstr("--ulimit memlock=-1 --ulimit stack=67108864 --ulimit nofile=" + files));
+  EXPECT_THAT(emit("compose", request, {}), HasSubstr("nofile: " + files));
+  EXPECT_THAT(emit("slurm", request, {}), HasSubstr("ulimit -S -l"));
+  EXPECT_THAT(emit("kubernetes", request, {}), HasSubstr("# Limits on locked memory"));
+}
+
 TEST(StopTime, IsAtLeastWhatACheckpointTakes) {
   RunRequest request = training();
   request.grace_seconds = 90;

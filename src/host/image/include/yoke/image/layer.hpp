@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,19 @@ struct LayerEntry {
   std::string path{};  ///< without a leading / or ./
   char kind = '0';     ///< tar's letter: '0' file, '1' hard link, '2' link, '5' folder
   std::uint64_t size = 0;
-  std::string target{};  ///< of a link
+  std::string target{};   ///< of a link
+  std::int64_t time = 0;  ///< seconds since 1970
 };
 
 /// The entries of a layer, plain or gzip; ustar, GNU and pax names. File contents are skipped.
 /// Errors: not_found, io; corrupt_data with the file and the place for one that is no tar;
 ///   unsupported for zstd.
 [[nodiscard]] std::vector<LayerEntry> read_layer(const std::filesystem::path& file);
+
+/// The text of a file in a layer, 1 MiB at most; nothing where the layer has none of that path.
+/// Errors: as read_layer.
+[[nodiscard]] std::optional<std::string> read_from_layer(const std::filesystem::path& file,
+                                                         const std::string& path);
 
 struct LayerFault {
   Severity severity = Severity::error;

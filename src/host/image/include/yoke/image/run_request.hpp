@@ -48,7 +48,14 @@ struct RunRequest {
   bool allow_image_request = false;  ///< hear the image's own NVIDIA_VISIBLE_DEVICES
 
   [[nodiscard]] std::int64_t shared_memory() const noexcept;
+
+  /// Files that ranks and loader workers may hold open: each tensor that a worker hands over is
+  /// one.
+  [[nodiscard]] std::int64_t open_files() const noexcept;
 };
+
+/// Of a thread; OpenMP and NCCL's proxies have little in the usual 8 MiB.
+inline constexpr std::int64_t kStackBytes = std::int64_t{64} << 20;
 
 /// 64m, 8g, 1073741824. Nothing for another text.
 [[nodiscard]] std::optional<std::int64_t> parse_size(const std::string& text);
