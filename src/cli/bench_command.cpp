@@ -169,7 +169,8 @@ Json last_object(const std::string& out) {
 std::string last_line(const std::string& text) {
   std::string last;
   for (const std::string& line : core::split(text, '\n')) {
-    if (!line.empty()) last = line;
+    const bool says_something = line.find_first_of("abcdefghijklmnopqrstuvwxyz") != line.npos;
+    if (says_something) last = line;
   }
   return last;
 }
@@ -229,8 +230,8 @@ class ParallelBench {
 
   // `yoke train` on real data: its own loader, one epoch or so many steps.
   void train(BenchRow row, const std::string& way) {
-    if (row.captured != on_cards()) return;  // as `yoke train` runs by itself
     const bool one_process = way == "dp";
+    if (!one_process && row.captured != on_cards()) return;  // as `yoke train` runs by itself
     const std::int64_t batch = one_process ? row.batch * row.devices : row.batch;
     const fs::path out = scratch_.path() / text("run", table_.rows().size());
     Words devices;
@@ -366,6 +367,8 @@ int bench_parallel(const Words& arguments) {
   if (!request.data.empty() && !fs::exists(request.data) && request.data != "synthetic" &&
       request.data != "fashion-mnist")
     refuse("--data", request.data, "give a folder that is there");
+  if (!request.data.empty() && (words.has("--rivals") || words.has("--quick-rivals")))
+    refuse("--rivals with --data", request.data, "rivals are timed on data that lies ready only");
   request.max_autotune = words.has("--rivals");
   request.rivals = request.max_autotune || words.has("--quick-rivals");
   request.python = words.value("--python").value_or(request.python);

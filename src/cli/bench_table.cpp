@@ -35,11 +35,11 @@ std::string name_of(const BenchRow& row) { return row.way + (row.captured ? ", c
 
 }  // namespace
 
-const BenchRow* BenchTable::best(std::int64_t batch, int devices, bool captured_too) const {
+const BenchRow* BenchTable::best(std::int64_t batch, int devices) const {
   const BenchRow* found = nullptr;
   for (const BenchRow& row : rows_) {
-    const bool fits = !row.rival && row.trouble.empty() && row.batch == batch &&
-                      row.devices == devices && (captured_too || !row.captured);
+    const bool fits =
+        !row.rival && row.trouble.empty() && row.batch == batch && row.devices == devices;
     const bool single = devices > 1 || row.way == "single";
     if (fits && single && (found == nullptr || row.images_per_second > found->images_per_second))
       found = &row;
@@ -47,8 +47,15 @@ const BenchRow* BenchTable::best(std::int64_t batch, int devices, bool captured_
   return found;
 }
 
+const BenchRow* BenchTable::rivals_single(std::int64_t batch) const {
+  const auto found = std::ranges::find_if(rows_, [&](const BenchRow& row) {
+    return row.way == "PyTorch eager" && row.trouble.empty() && row.batch == batch;
+  });
+  return found == rows_.end() ? nullptr : &*found;
+}
+
 std::optional<double> BenchTable::speed_up(const BenchRow& row) const {
-  const BenchRow* single = best(row.batch, 1, /*captured_too=*/true);
+  const BenchRow* single = row.rival ? rivals_single(row.batch) : best(row.batch, 1);
   if (single == nullptr || !row.trouble.empty()) return {};
   return row.images_per_second / single->images_per_second;
 }

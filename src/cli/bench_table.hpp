@@ -28,8 +28,8 @@ struct BenchRow {
 };
 
 // The rows of one machine, with what follows from them: speed-up over the single device of the same
-// batch size (the faster of eager and captured), scaling efficiency, and a line for each row that
-// falls behind.
+// batch size (ours: the faster of eager and captured; a rival's: PyTorch eager), scaling
+// efficiency, and a line for each row that falls behind.
 class BenchTable {
  public:
   void add(BenchRow row) { rows_.push_back(std::move(row)); }
@@ -46,7 +46,9 @@ class BenchTable {
   [[nodiscard]] std::string markdown() const;
 
  private:
-  [[nodiscard]] const BenchRow* best(std::int64_t batch, int devices, bool captured_too) const;
+  // Of ours the fastest; null if there is none.
+  [[nodiscard]] const BenchRow* best(std::int64_t batch, int devices) const;
+  [[nodiscard]] const BenchRow* rivals_single(std::int64_t batch) const;
   [[nodiscard]] std::vector<std::vector<std::string>> cells() const;
 
   std::vector<BenchRow> rows_;

@@ -91,6 +91,15 @@ void require_parallel(const Settings& settings, const TrainSettings& out) {
                 ": this form runs in one process"),
            "leave --ranks out, or use --parallel ddp");
   }
+  if (out.sync_bn && out.parallel == Parallel::dp) {
+    refuse(shown(settings, "sync-bn") + " and --parallel dp: norms meet over ranks",
+           "use --parallel ddp");
+  }
+  if (out.global_batch > 0 && out.scale_lr != ScaleLr::none) {
+    refuse(text(shown(settings, "scale-lr"), " and ", shown(settings, "global-batch"),
+                ": the global batch is the same for any number of ranks"),
+           "leave --scale-lr out");
+  }
   require_device_ids(settings, out);
 }
 

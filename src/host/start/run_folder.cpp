@@ -15,10 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kRunFiles{RunFiles::kRecipe, RunFiles::kClasses,   RunFiles::kBadSamples,
-                               RunFiles::kLog,    RunFiles::kMetrics,   RunFiles::kCheckpoints,
-                               RunFiles::kBest,   RunFiles::kStateDict, RunFiles::kSafetensors,
-                               RunFiles::kResult, RunFiles::kFailure};
+constexpr std::array kRunFiles{RunFiles::kRecipe,     RunFiles::kBatches,     RunFiles::kClasses,
+                               RunFiles::kBadSamples, RunFiles::kLog,         RunFiles::kMetrics,
+                               RunFiles::kProfile,    RunFiles::kCheckpoints, RunFiles::kBest,
+                               RunFiles::kResult,     RunFiles::kSafetensors, RunFiles::kStateDict,
+                               RunFiles::kFailure};
 
 /// What a killed run was writing (core::AtomicFile).
 bool is_unfinished(const std::string& name) { return core::matches_pattern(name, ".*.part"); }
@@ -35,8 +36,9 @@ bool failed_before_training(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    const bool is_early = name == RunFiles::kRecipe || name == RunFiles::kClasses ||
-                          name == RunFiles::kFailure || is_unfinished(name);
+    const bool is_early = name == RunFiles::kRecipe || name == RunFiles::kBatches ||
+                          name == RunFiles::kClasses || name == RunFiles::kFailure ||
+                          is_unfinished(name);
     if (!is_early) return false;
   }
   return !error;

@@ -131,6 +131,7 @@ Json step_report(const StepBenchOptions& options, comm::World& world) {
   profiled.profile = true;
   const at::Device device = world.device();
   const Work work = work_of_step(options, world);
+  comm::reset_peak_memory(device);
   const Json bench = run_step_bench(profiled, world);
   const double copy = copied_bytes_per_second(device);
   const double product = product_flops_per_second(device, options.precision);

@@ -32,6 +32,7 @@ std::atomic<std::int64_t> pooling_bytes{0};
 }  // namespace
 
 void enable(bool on) noexcept { enabled = on; }
+bool is_enabled() noexcept { return enabled; }
 
 void count_traffic(const Traffic& more) noexcept {
   norm_bytes += more.norm;

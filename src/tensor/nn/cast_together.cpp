@@ -45,6 +45,7 @@ struct CastAll : torch::autograd::Function<CastAll> {
     for (const at::Tensor& gradient : gradients) {
       if (gradient.defined()) there.push_back(gradient);
     }
+    if (there.empty()) return variable_list(gradients.size() + 1);
     const bool again = at::GradMode::is_enabled();
     const variable_list wide = again ? variable_list() : cast_all(there, at::kFloat);
     std::size_t next = 0;
@@ -69,15 +70,19 @@ CastTogether::CastTogether(const std::vector<at::Tensor>& weights) : before_(cas
   variable_list frozen;  // apart: one of them among the trained would get a gradient computed
   for (const at::Tensor& weight : weights) {
     if (!weight.defined() || !weight.is_cuda() || weight.scalar_type() != at::kFloat) continue;
-    if (weight.device() != weights[0].device()) continue;
+    const variable_list& others = trained.empty() ? frozen : trained;
+    if (!others.empty() && weight.device() != others[0].device()) continue;
     (weight.requires_grad() && at::GradMode::is_enabled() ? trained : frozen).push_back(weight);
   }
   const auto keep = [](const variable_list& from, const variable_list& low) {
     for (std::size_t i = 0; i < from.size(); ++i)
       casts().push_back({from[i].unsafeGetTensorImpl(), low[i]});
   };
-  if (!trained.empty()) keep(trained, CastAll::apply(at::TensorList(trained), dtype));
-  if (!frozen.empty()) keep(frozen, cast_all(frozen, dtype));
+  variable_list low_trained;
+  if (!trained.empty()) low_trained = CastAll::apply(at::TensorList(trained), dtype);
+  const variable_list low_frozen = frozen.empty() ? frozen : cast_all(frozen, dtype);
+  keep(trained, low_trained);
+  keep(frozen, low_frozen);
 }
 
 CastTogether::~CastTogether() { casts().resize(before_); }

@@ -7,15 +7,20 @@
 #include <utility>
 
 #include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 #include <torch/csrc/jit/runtime/custom_operator.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
+#include <torch/nn/modules/batchnorm.h>
 
 #include "norm.hpp"
 #include "yoke/core/console.hpp"
+#include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
+#include "yoke/kernels/kernels.hpp"
+#include "yoke/nn/batch_norm.hpp"
 #include "yoke/nn/cast_together.hpp"
 #include "yoke/nn/pooling.hpp"
 #include "yoke/nn/stem.hpp"
@@ -137,10 +142,15 @@ bool is_true(Value* value) {
 class FusedGraph {
  public:
   FusedGraph(torch::nn::Module& module, const Fused::Forward& forward, const at::Tensor& example)
-      : graph_(trace(module, forward, example)) {
+      : graph_((require_traceable(module), trace(module, forward, example))) {
     take_tensors_from(module);
     rewrite();
     take_counters_from(module);
+    for (Input& input : inputs_) {
+      input.convolution = std::ranges::all_of(input.value->uses(), [](const jit::Use& use) {
+        return use.user->kind() == kConvolution && use.offset == 1;
+      });
+    }
     jit::EliminateDeadCode(graph_);
     code_ = jit::Code(graph_, "fused forward");
   }
@@ -171,6 +181,21 @@ class FusedGraph {
     bool convolution = false;  // used as weight of convolutions alone
   };
 
+  // What forward does besides operations on tensors is not in a trace.
+  static void require_traceable(const torch::nn::Module& module) {
+    for (const auto& item : module.named_modules("", /*include_self=*/true)) {
+      const auto* norm = item.value()->as<torch::nn::BatchNorm2dImpl>();
+      if (norm != nullptr && !norm->options.momentum()) {
+        throw Error(Code::unsupported,
+                    core::text("\"", item.key(), "\" keeps cumulative averages (no momentum)"));
+      }
+      const auto* ours = item.value()->as<BatchNorm2dImpl>();
+      if (ours != nullptr && ours->group != nullptr) {
+        throw Error(Code::unsupported, core::text("\"", item.key(), "\" meets other ranks"));
+      }
+    }
+  }
+
   // Parameters take no gradients meanwhile: the tracer would refuse them as constants. Buffers are
   // put back.
   static std::shared_ptr<jit::Graph> trace(torch::nn::Module& module, const Fused::Forward& forward,
@@ -178,12 +203,15 @@ class FusedGraph {
     struct Kept {
       std::vector<at::Tensor> trained;
       std::vector<std::pair<at::Tensor, at::Tensor>> buffers;
+      bool kernels_on = kernels::is_enabled();
       ~Kept() {
+        kernels::enable(kernels_on);
         const at::NoGradGuard no_grad;
         for (at::Tensor& parameter : trained) parameter.set_requires_grad(true);
         for (auto& [buffer, value] : buffers) buffer.copy_(value);
       }
     } kept;
+    kernels::enable(false);  // the tracer sees torch's operations only
     const at::NoGradGuard no_grad;
     for (const at::Tensor& buffer : module.buffers())
       kept.buffers.emplace_back(buffer, buffer.clone());
@@ -259,6 +287,16 @@ class FusedGraph {
     return value->uses().size() == 1 ? value->uses()[0].user : nullptr;
   }
 
+  // Sizes and dtype as they were traced: the kernel neither expands nor promotes.
+  static bool same_type(const Value* a, const Value* b) {
+    const auto left = a->type()->cast<c10::TensorType>();
+    const auto right = b->type()->cast<c10::TensorType>();
+    if (left == nullptr || right == nullptr) return false;
+    const auto sizes = left->sizes().concrete_sizes();
+    return sizes && sizes == right->sizes().concrete_sizes() && left->scalarType() &&
+           left->scalarType() == right->scalarType();
+  }
+
   static bool adds_plainly(const Node* node) {
     const auto factor = jit::toIValue(node->input(2));
     return factor && factor->isInt() && factor->toInt() == 1 &&
@@ -289,7 +327,8 @@ class FusedGraph {
       Node* behind = only_user(user->output());
       Value* other = user->input(user->input(0) == norm->output() ? 1 : 0);
       // An add whose other side is this norm too, or that comes before that side exists.
-      if (behind != nullptr && is(behind, "relu") && other != norm->output()) {
+      if (behind != nullptr && is(behind, "relu") && other != norm->output() &&
+          same_type(other, norm->output())) {
         residual = other;
         last = behind;
         relu = true;
@@ -334,9 +373,6 @@ class FusedGraph {
     made->output()->setType(c10::TensorType::get());
     graph_->insertNode(made);
     node->output()->replaceAllUsesWith(made->output());
-    for (Input& input : inputs_) {
-      if (input.value == node->input(1)) input.convolution = true;
-    }
     ++report_.convolutions;
     node->destroy();
   }
@@ -404,11 +440,22 @@ struct Fused::State {
   std::map<std::vector<std::int64_t>, std::unique_ptr<FusedGraph>> graphs{};  // by shape
   bool plain = false;  // nothing can be fused
 
+  // Shape and types, and which layers train: all that a trace depends on.
+  [[nodiscard]] std::vector<std::int64_t> key_of(const at::Tensor& x) const {
+    std::vector<std::int64_t> key = x.sizes().vec();
+    key.push_back(static_cast<std::int64_t>(x.scalar_type()));
+    const bool low = at::autocast::is_autocast_enabled(at::kCUDA);
+    key.push_back(low ? static_cast<std::int64_t>(at::autocast::get_autocast_dtype(at::kCUDA))
+                      : -1);
+    for (const auto& one : module->modules()) key.push_back(one->is_training() ? 1 : 0);
+    return key;
+  }
+
   // Null: runs as it is.
   FusedGraph* graph_for(const at::Tensor& x) {
     constexpr std::size_t kMostShapes = 8;
     if (plain || !module->is_training()) return nullptr;
-    const std::vector<std::int64_t> shape = x.sizes().vec();
+    const std::vector<std::int64_t> shape = key_of(x);
     const auto found = graphs.find(shape);
     if (found != graphs.end()) return found->second.get();
     if (graphs.size() == kMostShapes) graphs.erase(graphs.begin());

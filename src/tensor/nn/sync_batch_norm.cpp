@@ -8,6 +8,7 @@
 #include <torch/nn/modules/batchnorm.h>
 
 #include "yoke/comm/group.hpp"
+#include "yoke/comm/row_weight.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 #include "yoke/nn/batch_norm.hpp"
@@ -63,7 +64,7 @@ Statistics over_ranks(const at::Tensor& summary, std::int64_t channels, comm::Gr
   const at::Tensor deviations = squares + counts * (means - out.mean).square();
   const at::Tensor sum = deviations.sum(0);
   out.variance = sum / out.count;
-  out.unbiased = sum / (out.count - 1);
+  out.unbiased = sum / (out.count - 1).clamp_min(1);  // one value: no spread, and no NaN
   return out;
 }
 
@@ -82,6 +83,8 @@ struct SyncedNorm : torch::autograd::Function<SyncedNorm> {
     if (state.num_batches_tracked.defined()) state.num_batches_tracked.add_(1);
     const at::Tensor invstd = (over.variance + eps).rsqrt();
     context->save_for_backward({x, weight, over.mean, invstd, over.count});
+    const double weight_here = comm::row_weight();
+    context->saved_data["weight"] = weight_here < 0 ? static_cast<double>(x.size(0)) : weight_here;
     context->saved_data["group"] = reinterpret_cast<std::int64_t>(group);
     const at::Tensor y = (wide - per_channel(over.mean)) * per_channel(invstd * weight) +
                          per_channel(bias.to(wide.scalar_type()));
@@ -104,10 +107,10 @@ struct SyncedNorm : torch::autograd::Function<SyncedNorm> {
     const at::Tensor products = (dy * centred).sum(kAllButChannels);
     // Each rank's dy is of the mean over its own rows; averaging over ranks will weigh it by them.
     // So does the sum here, and the share that comes back is of this rank's mean again.
-    const auto rows = static_cast<double>(x.size(0));
-    at::Tensor all = at::cat({sums, products}) * rows;
+    const double weigh = context->saved_data["weight"].toDouble();
+    at::Tensor all = at::cat({sums, products}) * weigh;
     group->all_reduce(all);
-    if (rows > 0) all = all / rows;
+    if (weigh > 0) all = all / weigh;
     const at::Tensor mean_dy = all.narrow(0, 0, x.size(1)) / saved[4];
     const at::Tensor slope = all.narrow(0, x.size(1), x.size(1)) * invstd.square() / saved[4];
     const at::Tensor dx =

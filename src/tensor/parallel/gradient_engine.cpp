@@ -22,6 +22,7 @@
 #include "buckets.hpp"
 #include "step_count.hpp"
 #include "yoke/comm/group.hpp"
+#include "yoke/comm/row_weight.hpp"
 #include "yoke/core/error.hpp"
 #include "yoke/core/text.hpp"
 
@@ -354,6 +355,8 @@ void GradientEngine::before_forward(std::int64_t rows) {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
   state.forward_rows = rows;
+  const auto counted = static_cast<double>(rows);
+  comm::set_row_weight(state.window.estimate > 0 ? state.window.estimate : counted);
   if (!at::GradMode::is_enabled()) return;
   state.follow_stream();
   if (state.forwards++ % kCheckEvery == 0) state.require_unchanged("forward");

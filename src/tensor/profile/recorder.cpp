@@ -74,9 +74,16 @@ Recorder::~Recorder() {
 
 void Recorder::stop() {
   if (std::exchange(state_->stopped, true)) return;
-  wait_for_cards();
+  struct Ended {  // whatever is thrown, another one may record
+    ~Ended() { recording = false; }
+  } const ended;
+  try {
+    wait_for_cards();
+  } catch (...) {
+    (void)profiler::disableProfiler();
+    throw;
+  }
   state_->result = profiler::disableProfiler();
-  recording = false;
 }
 
 std::vector<Event> Recorder::events() const {

@@ -110,12 +110,22 @@ std::int64_t largest_that_fits(const settings::TrainSettings& values, comm::Worl
   return fits;
 }
 
-std::optional<RunBatches> kept_in(const fs::path& file) {
+// Rank 0's file for all: a folder of each node's own, or a slow network's view of it, must not part
+// the ranks.
+std::optional<RunBatches> kept_by_rank_0(const fs::path& run, comm::World& world) {
+  at::Tensor told = at::zeros({3}, at::kLong);
+  auto* numbers = told.data_ptr<std::int64_t>();
+  const fs::path file = run / start::RunFiles::kBatches;
   std::error_code error;
-  if (!fs::exists(file, error)) return {};
-  const Json json = core::parse_json(core::read_file(file), file.string());
-  return RunBatches{
-      .batch = json.at("batch"), .accumulate = json.at("accumulate"), .ranks = json.at("ranks")};
+  if (world.is_main() && fs::exists(file, error)) {
+    const Json json = core::parse_json(core::read_file(file), file.string());
+    numbers[0] = json.at("batch");
+    numbers[1] = json.at("accumulate");
+    numbers[2] = json.at("ranks");
+  }
+  if (world.size() > 1) world.host_group().broadcast(told, 0);
+  if (numbers[0] < 1 || numbers[1] < 1 || numbers[2] < 1) return {};
+  return RunBatches{.batch = numbers[0], .accumulate = numbers[1], .ranks = numbers[2]};
 }
 
 std::int64_t global_of(const RunBatches& batches) {
@@ -150,10 +160,9 @@ RunBatches taken_up(const RunBatches& kept, comm::World& world) {
 }  // namespace
 
 RunBatches settle_batches(const settings::TrainSettings& values, comm::World& world,
-                          const data::Dataset& images, const MakeModel& make, bool goes_on) {
-  const fs::path file = values.out / start::RunFiles::kBatches;
-  if (goes_on) {
-    if (const auto kept = kept_in(file)) return taken_up(*kept, world);
+                          const data::Dataset& images, const MakeModel& make, bool anew) {
+  if (!anew) {
+    if (const auto kept = kept_by_rank_0(values.out, world)) return taken_up(*kept, world);
   }
   RunBatches batches{
       .batch = values.batch_size, .accumulate = values.accumulate, .ranks = world.size()};
@@ -170,12 +179,14 @@ RunBatches settle_batches(const settings::TrainSettings& values, comm::World& wo
   return batches;
 }
 
-void keep_batches(const fs::path& run, const RunBatches& batches) {
-  core::write_atomically(run / start::RunFiles::kBatches,
-                         core::json_text({{"batch", batches.batch},
-                                          {"accumulate", batches.accumulate},
-                                          {"ranks", batches.ranks},
-                                          {"global_batch", global_of(batches)}}));
+void keep_batches(const fs::path& run, const RunBatches& batches, bool anew) {
+  const fs::path file = run / start::RunFiles::kBatches;
+  std::error_code error;
+  if (!anew && fs::exists(file, error)) return;
+  core::write_atomically(file, core::json_text({{"batch", batches.batch},
+                                                {"accumulate", batches.accumulate},
+                                                {"ranks", batches.ranks},
+                                                {"global_batch", global_of(batches)}}));
 }
 
 }  // namespace yoke::train

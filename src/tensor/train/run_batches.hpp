@@ -28,15 +28,16 @@ struct RunBatches {
 // Makes the model once more, for trials of sizes.
 using MakeModel = std::function<AnyModule()>;
 
-// Settles --batch-size, --accumulate, --global-batch and --batch auto; collective. `goes_on`: the
-// run in values.out is taken up.
+// Settles --batch-size, --accumulate, --global-batch and --batch auto; collective. Unless `anew`,
+// what rank 0 finds kept in values.out counts more.
 // Errors: invalid_argument where the global batch is no multiple of the ranks; those of
 // find_batch_size().
 [[nodiscard]] RunBatches settle_batches(const settings::TrainSettings& values, comm::World& world,
                                         const data::Dataset& images, const MakeModel& make,
-                                        bool goes_on);
+                                        bool anew);
 
-// Writes them into the run's folder; of a new run, once its model is there. Errors: io.
-void keep_batches(const std::filesystem::path& run, const RunBatches& batches);
+// Rank 0, once the model is there: writes them into the run's folder; unless `anew`, only where
+// none are kept, so that later parts of the run see how it began. Errors: io.
+void keep_batches(const std::filesystem::path& run, const RunBatches& batches, bool anew);
 
 }  // namespace yoke::train

@@ -240,7 +240,7 @@ void save(const TrainResult& fit, const settings::TrainSettings& values, comm::W
 }
 
 ProfileOptions profile_options(const settings::TrainSettings& values) {
-  ProfileOptions options{.folder = values.out / "profile", .nvtx = values.nvtx};
+  ProfileOptions options{.folder = values.out / RunFiles::kProfile, .nvtx = values.nvtx};
   if (values.profile) {
     options.first = values.profile->first;
     options.end = values.profile->end;
@@ -277,7 +277,8 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
   const auto make_model = [&] {
     return model_to_train(values, models, input, home_device(world, values));
   };
-  const RunBatches batches = settle_batches(values, world, *images.training, make_model, goes_on);
+  const bool anew = !goes_on || request.settings.text("force") == "recipe";
+  const RunBatches batches = settle_batches(values, world, *images.training, make_model, anew);
   values.batch_size = static_cast<int>(batches.batch);
   values.accumulate = static_cast<int>(batches.accumulate);
   data::DataLoaderOptions how = loader_options(values);
@@ -304,7 +305,7 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
     }
   }
   const auto optimizer = optimizer_for(values, *model, static_cast<int>(batches.ranks));
-  if (world.is_main() && !goes_on) keep_batches(values.out, batches);
+  if (world.is_main()) keep_batches(values.out, batches, anew);
   Trainer trainer(model, world, std::move(options));
   const TrainResult fit = trainer.fit(training, *optimizer, &validation);
   if (fit.stopped_by != 0) return stopped(fit, values, world);

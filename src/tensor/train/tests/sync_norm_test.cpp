@@ -43,13 +43,13 @@ struct Outcome {
 };
 
 Outcome trained(comm::World& world, std::int64_t batch_size, bool synchronised,
-                std::int64_t accumulate = 1) {
+                std::int64_t accumulate = 1, std::int64_t samples = 38) {
   auto model = std::make_shared<NormedNet>();
   if (synchronised) {
     EXPECT_EQ(nn::synchronise_norms(*model, world.group()), 1U);
   }
   // 38 = 3 * 12 + 2: of three ranks one has no row in the last step.
-  data::DataLoader loader(toys::points(38), world, toys::batches_of(batch_size));
+  data::DataLoader loader(toys::points(samples), world, toys::batches_of(batch_size));
   optim::SGD optimizer(model->named_parameters(), {.lr = 0.2, .momentum = 0.9});
   Trainer trainer(AnyModule(model), world, {.epochs = 3, .accumulate = accumulate});
   (void)trainer.fit(loader, optimizer);
@@ -77,6 +77,19 @@ TEST(SyncBatchNorm, RanksWithUnequalAndNoRowsTrainAsOneProcessDoes) {
       EXPECT_LE(difference(outcome.running_var, expected.running_var), 1e-10) << ranks;
     }
   }
+}
+
+// 47 = 3 * 12 + 11: in the last window one rank has 3 and 3 rows, the other 3 and 2.
+TEST(SyncBatchNorm, MicroBatchesOfUnequalRowsWeighAsTheirWindow) {
+  // Norms see micro-batches, so the reference takes micro-batches of the joined size.
+  comm::World world = comm::World::of(comm::alone_group());
+  const Outcome expected = trained(world, 6, /*synchronised=*/false, /*accumulate=*/2, 47);
+  std::vector<Outcome> outcomes(2);
+  comm::run_local_ranks(2, [&](comm::World& own) {
+    outcomes[static_cast<std::size_t>(own.rank())] = trained(own, 3, true, /*accumulate=*/2, 47);
+  });
+  for (const Outcome& outcome : outcomes)
+    EXPECT_LE(difference(outcome.weights, expected.weights), 1e-10);
 }
 
 TEST(SyncBatchNorm, WithoutItRanksTrainAnotherModel) {

@@ -17,6 +17,7 @@ struct RunFiles {
   static constexpr const char* kBadSamples = "bad_samples.jsonl";
   static constexpr const char* kLog = "log.jsonl";
   static constexpr const char* kMetrics = "metrics.csv";
+  static constexpr const char* kProfile = "profile";          // a folder
   static constexpr const char* kCheckpoints = "checkpoints";  // a folder
   static constexpr const char* kBest = "best.pt";
   static constexpr const char* kStateDict = "state_dict.pt";

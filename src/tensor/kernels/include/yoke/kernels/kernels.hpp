@@ -14,6 +14,7 @@ namespace yoke::kernels {
 /// Whether layers may use the kernels, in all threads; on at first. For comparisons with torch's
 /// operations.
 void enable(bool on) noexcept;
+[[nodiscard]] bool is_enabled() noexcept;
 
 /// Bytes that the kernels' launches of this process had to move between the card and its memory,
 /// each tensor counted once a pass. Replays of a captured step do not count.
