@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -28,7 +29,6 @@
 
 #include <ATen/Functions.h>
 
-#include "yoke/core/error.hpp"
 #include "yoke/core/json.hpp"
 #include "yoke/data/data_loader.hpp"
 #include "yoke/data/images.hpp"
@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
                             {"memory_mib", memory_mib()}};
     std::printf("%s\n", core::json_line(result).c_str());
     return 0;
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     std::fprintf(stderr, "yoke-bench-loader: %s\n", error.what());
     return 1;
   }

@@ -12,9 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <vector>
 
-#include "yoke/core/error.hpp"
 #include "yoke/core/files.hpp"
 #include "yoke/core/json.hpp"
 #include "yoke/feed/order.hpp"
@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
     const core::Json result{{"ours", median(ours)}, {"copy", median(copy)}};
     std::printf("%s\n", core::json_line(result).c_str());
     return 0;
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     std::fprintf(stderr, "yoke-bench-tokens: %s\n", error.what());
     return 1;
   }

@@ -112,6 +112,28 @@ equal '--hosts: code' "$code" 0
 expect '--hosts: first' "$out" 'facts yoke rank 0 of 3 local 0 of 2 node 0 of 2'
 expect '--hosts: last' "$out" 'facts yoke rank 2 of 3 local 0 of 1 node 1 of 2'
 expect '--hosts: the secret is no argument' "$(grep -c "$YOKE_SECRET" <<<"$out" || true)" '^0$'
+# A connection that breaks: what stands for ssh is killed with the launcher here, the ones there are not.
+cat >"$scratch/shell" <<END
+#!/bin/sh
+host=\$1; shift
+exec 3<&0
+setsid "$tool" on "\$host" sh -c "\$*" <&3 &
+exec 3<&-
+wait
+END
+"$yoke" launch --hosts yoke-a:1,yoke-b:1 --ssh "$scratch/shell" --rdzv-endpoint 10.77.0.1:29402 -- \
+  "$actor" say:here,await-signal >"$scratch/broken" 2>&1 &
+here=$!
+two_ready() { [[ $(grep -c "^here" "$scratch/broken") == 2 ]]; }
+wait_until 60 two_ready || echo 'FAILED: not started'
+kill -KILL "$here"
+two_heard() { [[ $(grep -c '^got SIGTERM' "$scratch/broken") == 2 ]]; }
+wait_until 30 two_heard || true
+equal 'a broken connection: the ranks are asked to end' "$(grep -c '^got SIGTERM' "$scratch/broken" || true)" 2
+none_left() { ! pgrep -f "$actor say:here,await-signal" >/dev/null; }
+wait_until 20 none_left || true
+equal 'a broken connection: no process is left' "$(pgrep -cf "$actor say:here,await-signal" || true)" 0
+
 printf 'yoke-a slots=1\nyoke-b lots=1\n' >"$scratch/hostfile"
 code=0
 out=$("$yoke" launch --hostfile "$scratch/hostfile" -- true 2>&1) || code=$?

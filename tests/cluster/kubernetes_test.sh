@@ -7,7 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$1" ''
 trap 'rm -rf "$scratch"' EXIT
 validator=$2
-[[ -x $validator ]] || { echo "kubernetes_test: no $validator (python3 -m venv, pip install kubernetes-validate)"; exit 77; }
+[[ -x $validator ]] || { echo "kubernetes_test: no $validator (tools/setup --cluster)"; exit 77; }
 
 "$yoke" launch --emit kubernetes --nnodes 2 --nproc-per-node 8 --max-restarts 3 --image registry.example/train:1 \
   -- ./train --lr 0.1 >"$scratch/job.yaml"

@@ -5,7 +5,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin "$@"
 trap 'rm -rf "$scratch"' EXIT
-command -v mpirun >/dev/null || { echo 'mpi_test: needs mpirun (stack/apt-test.txt)'; exit 77; }
+command -v mpirun >/dev/null || { echo 'mpi_test: needs mpirun (tools/setup --cluster)'; exit 77; }
 run=(timeout 60 mpirun --allow-run-as-root --oversubscribe)
 
 out=$("${run[@]}" -np 3 "$actor" facts 2>&1 | sort)

@@ -14,7 +14,8 @@
 #include <string_view>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,  // NOLINT: libFuzzer's name
+                                      std::size_t size);
 
 namespace yoke::fuzz {
 

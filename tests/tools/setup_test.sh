@@ -66,6 +66,14 @@ forget_calls
 runs 0 "${setup[@]}" --full
 never_called .
 
+test_that "what the cluster tests need comes on top of the whole environment"
+runs 0 "${setup[@]}" --cluster
+says ".yoke/cluster: installed"
+[[ -e $checkout/.yoke/cluster/.lock-sha256 ]] || wrong "no .yoke/cluster"
+forget_calls
+runs 0 "${setup[@]}" --cluster
+never_called .
+
 test_that "root installs missing packages, once"
 sed -i '/^g++$/d; /^ccache$/d' "$machine/installed"
 runs 0 "${setup[@]}"

@@ -56,6 +56,14 @@ echo gpu1 >>"$machine/labels"
 runs 0 tools/test --flavour cpu --no-sanitizers
 says "label gpu1: skipped; it needs 1 usable GPU(s), this machine has 0"
 
+test_that "schedulers are started only when they are asked for"
+echo cluster >>"$machine/labels"
+runs 0 tools/test --flavour cpu --no-sanitizers
+says "label cluster: left out"
+last_line_is "100% tests passed, 0 tests failed out of 12"
+runs 0 tools/test --flavour cpu --label cluster
+last_line_is "100% tests passed, 0 tests failed out of 4"
+
 test_that "a build that fails fails the run"
 touch "$machine/cmake-fails"
 runs 1 tools/test --flavour cpu

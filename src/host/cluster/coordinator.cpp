@@ -145,7 +145,7 @@ void Coordinator::update(Node& node, const Json& message, Time now) {
     begin_stop(text("a rank of machine ", node.host, " failed"), true);
 }
 
-void Coordinator::lose(Node& node, Time now, std::string how) {
+void Coordinator::lose(Node& node, Time now, const std::string& how) {
   node.lost = true;
   Outcome outcome{.exit_code = 1};
   outcome.root_cause =
@@ -281,7 +281,7 @@ void Coordinator::look_at_stop(Time now) {
   Outcome outcome = combined();
   if (!counts_ && !outcome.root_cause) return begin_gather(now);
   const launch::RestartPolicy::Decision decision = policy_.after(outcome, now);
-  if (!decision.again) {
+  if (!decision.again || !outcome.root_cause) {
     outcome.exit_code = decision.exit_code;
     if (!decision.why.empty()) why_ = decision.why;
     outcome.earlier = earlier_;

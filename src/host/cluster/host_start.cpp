@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstddef>
 #include <system_error>
+#include <utility>
 
 #include "yoke/cluster/hosts.hpp"
 #include "yoke/cluster/interfaces.hpp"
@@ -30,7 +31,7 @@ std::atomic<pid_t> first_child{0};
 static_assert(std::atomic<pid_t>::is_always_lock_free);  // the handler reads it
 
 /// The first machine's launcher hears of it through the end of its connection: ssh ends by the
-/// signal, and the launcher there by SIGHUP or for want of its reader.
+/// signal, and the launcher there sees the end of its input.
 void pass_on(int signal) {
   const int before = errno;
   if (const pid_t pid = first_child.load(); pid > 0) ::kill(pid, signal);
@@ -66,8 +67,13 @@ std::string remote_command(const HostStart& start, std::size_t index) {
   return line;
 }
 
-pid_t start_one(const std::vector<std::string>& command, const std::string& program,
-                const std::string& secret) {
+struct Started {
+  pid_t pid = 0;
+  core::Descriptor input;  // open for as long as the job is to go on
+};
+
+Started start_one(const std::vector<std::string>& command, const std::string& program,
+                  const std::string& secret) {
   std::array<int, 2> input{-1, -1};
   if (::pipe2(input.data(), O_CLOEXEC) != 0)
     throw Error(Code::io, text("start ssh: ", std::generic_category().message(errno)));
@@ -84,10 +90,10 @@ pid_t start_one(const std::vector<std::string>& command, const std::string& prog
   }
   ::close(input[0]);
   const std::string line = secret + "\n";
-  const core::Descriptor end(input[1]);
+  core::Descriptor end(input[1]);
   if (pid < 0) throw Error(Code::io, text("start ssh: ", std::generic_category().message(errno)));
   [[maybe_unused]] const ssize_t sent = ::write(end.get(), line.data(), line.size());
-  return pid;
+  return {pid, std::move(end)};
 }
 
 int code_of(int status) {
@@ -104,39 +110,49 @@ int start_on_hosts(const HostStart& start) {
                 "install openssh-client, or call yoke launch on each machine");
   }
   std::signal(SIGPIPE, SIG_IGN);
-  std::vector<pid_t> pids;
+  std::vector<Started> started;
   for (std::size_t i = 0; i < start.hosts.size(); ++i) {
     const std::string line = remote_command(start, i);
     if (start.shell.empty() && is_here(start.hosts[i].name)) {
-      pids.push_back(start_one({"/bin/sh", "-c", line}, "/bin/sh", start.secret));
+      started.push_back(start_one({"/bin/sh", "-c", line}, "/bin/sh", start.secret));
       continue;
     }
     std::vector<std::string> command{shell};
     if (start.shell.empty()) command.insert(command.end(), {"-o", "BatchMode=yes", "--"});
     command.insert(command.end(), {start.hosts[i].name, line});
-    pids.push_back(start_one(command, *program, start.secret));
+    started.push_back(start_one(command, *program, start.secret));
   }
-  first_child = pids.front();
+  first_child = started.front().pid;
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) std::signal(signal, pass_on);
   int code = 0;
-  std::size_t left = pids.size();
+  std::size_t left = started.size();
   while (left > 0) {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, 0);
     if (pid < 0 && errno == EINTR) continue;
     if (pid < 0) break;
-    const auto found = std::find(pids.begin(), pids.end(), pid);
-    if (found == pids.end()) continue;
+    const auto found = std::find_if(started.begin(), started.end(),
+                                    [&](const Started& one) { return one.pid == pid; });
+    if (found == started.end()) continue;
     --left;
     const int own = code_of(status);
-    const std::string& host = start.hosts[static_cast<std::size_t>(found - pids.begin())].name;
+    const std::string& host = start.hosts[static_cast<std::size_t>(found - started.begin())].name;
     if (own == 255)
       core::say(core::Level::warning,
                 text(shell, " to ", host, " failed, or its connection broke"));
     // All launchers end with the job's code, the first one's word counts.
-    if (own != 0 && (code == 0 || found == pids.begin())) code = own == 255 ? 1 : own;
+    if (own != 0 && (code == 0 || found == started.begin())) code = own == 255 ? 1 : own;
   }
   return code;
+}
+
+void end_with_input() {
+  ::fcntl(STDIN_FILENO, F_SETOWN, ::getpid());
+  ::fcntl(STDIN_FILENO, F_SETSIG, SIGTERM);
+  ::fcntl(STDIN_FILENO, F_SETFL, ::fcntl(STDIN_FILENO, F_GETFL) | O_ASYNC);
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  // It may have ended before anybody was asked to tell.
+  if (::poll(&input, 1, 0) > 0 && (input.revents & POLLHUP) != 0) ::raise(SIGTERM);
 }
 
 }  // namespace yoke::cluster

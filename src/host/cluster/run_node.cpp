@@ -12,6 +12,7 @@
 
 #include "node_link.hpp"
 #include "yoke/cluster/coordinator.hpp"
+#include "yoke/cluster/hosts.hpp"
 #include "yoke/cluster/interfaces.hpp"
 #include "yoke/cluster/secret.hpp"
 #include "yoke/core/console.hpp"
@@ -53,6 +54,7 @@ class NodeRun {
     endpoint_ = find_endpoint();
     choose_own_address();
     key_ = job_key(find_secret(nodes_.secret_file, variables_), options_.launch.job_id);
+    if (nodes_.secret_file == "-") end_with_input();
     const bool first = start_coordinator();
     NodeFacts facts{.host = host_name(),
                     .address = own_.address,

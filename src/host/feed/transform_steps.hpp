@@ -116,7 +116,8 @@ void apply(const ColorJitter& step, Picture& image, Draws& draws) {
   changes[2] = {adjust_saturation, drawn(step.saturation)};
   changes[3] = {adjust_hue, drawn(step.hue)};
   for (const std::size_t i : order) {
-    if (changes[i].factor) changes[i].adjust(image.pixels(), *changes[i].factor);
+    const Change& change = changes[i];
+    if (change.factor) change.adjust(image.pixels(), *change.factor);
   }
 }
 

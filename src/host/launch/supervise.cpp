@@ -69,7 +69,7 @@ Outcome attempts(const LaunchOptions& options, SignalRelay& signals, const std::
     Outcome outcome = run_attempt(plan);
     const RestartPolicy::Decision decision =
         policy.after(outcome, std::chrono::steady_clock::now());
-    if (!decision.again) {
+    if (!decision.again || !outcome.root_cause) {
       outcome.exit_code = decision.exit_code;
       outcome.earlier = std::move(earlier);
       if (!decision.why.empty()) say(Level::warning, decision.why);

@@ -167,13 +167,15 @@ RunBatches settle_batches(const settings::TrainSettings& values, comm::World& wo
     batches.batch = plan.batch;
     batches.accumulate = plan.accumulate;
   }
-  if (world.is_main()) {
-    core::write_atomically(file, core::json_text({{"batch", batches.batch},
-                                                  {"accumulate", batches.accumulate},
-                                                  {"ranks", batches.ranks},
-                                                  {"global_batch", global_of(batches)}}));
-  }
   return batches;
+}
+
+void keep_batches(const fs::path& run, const RunBatches& batches) {
+  core::write_atomically(run / start::RunFiles::kBatches,
+                         core::json_text({{"batch", batches.batch},
+                                          {"accumulate", batches.accumulate},
+                                          {"ranks", batches.ranks},
+                                          {"global_batch", global_of(batches)}}));
 }
 
 }  // namespace yoke::train

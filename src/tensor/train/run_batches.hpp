@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 
 #include "yoke/settings/train_settings.hpp"
@@ -34,5 +35,8 @@ using MakeModel = std::function<AnyModule()>;
 [[nodiscard]] RunBatches settle_batches(const settings::TrainSettings& values, comm::World& world,
                                         const data::Dataset& images, const MakeModel& make,
                                         bool goes_on);
+
+// Writes them into the run's folder; of a new run, once its model is there. Errors: io.
+void keep_batches(const std::filesystem::path& run, const RunBatches& batches);
 
 }  // namespace yoke::train

@@ -304,6 +304,7 @@ int train_on_rank(comm::World& world, const start::Request& request, const Model
     }
   }
   const auto optimizer = optimizer_for(values, *model, static_cast<int>(batches.ranks));
+  if (world.is_main() && !goes_on) keep_batches(values.out, batches);
   Trainer trainer(model, world, std::move(options));
   const TrainResult fit = trainer.fit(training, *optimizer, &validation);
   if (fit.stopped_by != 0) return stopped(fit, values, world);

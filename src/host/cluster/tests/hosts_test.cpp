@@ -1,5 +1,11 @@
 #include "yoke/cluster/hosts.hpp"
 
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -73,6 +79,29 @@ TEST(ShellQuoted, AWordStaysOneWord) {
   EXPECT_EQ(shell_quoted("--lr=0.1"), "--lr=0.1");
   EXPECT_EQ(shell_quoted(""), "''");
   EXPECT_EQ(shell_quoted("it's; $HOME"), "'it'\\''s; $HOME'");
+}
+
+TEST(Input, ItsEndIsASigterm) {
+  for (const bool before : {false, true}) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    if (before) ::close(ends[1]);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::dup2(ends[0], STDIN_FILENO);
+      if (!before) ::close(ends[1]);
+      end_with_input();
+      ::poll(nullptr, 0, 10'000);
+      ::_exit(0);
+    }
+    ::close(ends[0]);
+    if (!before) ::close(ends[1]);
+
+    int status = 0;
+    ::waitpid(child, &status, 0);
+
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+  }
 }
 
 }  // namespace

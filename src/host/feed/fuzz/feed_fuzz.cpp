@@ -215,7 +215,7 @@ std::string headed_tokens() {
   return bytes + std::string("\1\0\2\0\3\0\4\0\5\0", 10);
 }
 
-const std::string plain_tokens("\1\0\2\0\3\0\4\0\5\0", 10);
+const std::string kPlainTokens("\1\0\2\0\3\0\4\0\5\0", 10);
 
 std::string shard_index() {
   const MemoryFile memory{View{}};
@@ -260,7 +260,7 @@ std::vector<std::string> seeds() {
                                                     "\5\1"
                                                     "a.cls7",
                                                     19))),
-          behind(Reader::tokens, bytes_of(plain_tokens)),
+          behind(Reader::tokens, bytes_of(kPlainTokens)),
           behind(Reader::tokens, bytes_of(headed_tokens())),
           behind(Reader::shard_index, without_sum(shard_index())),
           behind(Reader::folder_index, without_sum(folder_index()))};

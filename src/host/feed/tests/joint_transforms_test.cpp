@@ -1,5 +1,7 @@
 #include "yoke/feed/joint_transforms.hpp"
 
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,9 +20,9 @@ Draws draws(std::int64_t index) { return Draws({.seed = 7, .epoch = 3, .index = 
 
 // A black image with a white rectangle, the same one in the mask, and its box.
 Annotated marked(int width, int height, const Region& mark) {
+  Mask mask{width, height, {}};
   Annotated annotated{
       .image = Image(width, height),
-      .mask = Mask{width, height, {}},
       .boxes = {{static_cast<float>(mark.left), static_cast<float>(mark.top),
                  static_cast<float>(mark.right()), static_cast<float>(mark.bottom())}},
       .labels = {5}};
@@ -29,9 +31,10 @@ Annotated marked(int width, int height, const Region& mark) {
       const bool inside = x >= mark.left && x < mark.right() && y >= mark.top && y < mark.bottom();
       for (int channel = 0; channel < 4; ++channel)
         annotated.image.row(y)[4 * x + channel] = inside ? 255 : 0;
-      annotated.mask->values.push_back(inside ? 9 : 0);
+      mask.values.push_back(inside ? 9 : 0);
     }
   }
+  annotated.mask = std::move(mask);
   return annotated;
 }
 
@@ -51,7 +54,7 @@ Box around(int width, int height, const IsSet& is_set) {
 }
 
 Box around_mask(const Annotated& annotated) {
-  const Mask& mask = *annotated.mask;
+  const Mask mask = annotated.mask.value_or(Mask{});
   return around(mask.width, mask.height, [&](int x, int y) {
     return mask.values[static_cast<std::size_t>(y * mask.width + x)] == 9;
   });
@@ -129,7 +132,7 @@ TEST(JointTransforms, FillWhatIsNoImageWithTheValueAskedFor) {
 
   JointTransforms({CenterCrop{.height = 4}}, {.mask_fill = 255}).apply(annotated, draws(0));
 
-  EXPECT_THAT(annotated.mask->values,
+  EXPECT_THAT(annotated.mask.value_or(Mask{}).values,
               ElementsAre(255, 255, 255, 255, 255, 1, 2, 255, 255, 3, 4, 255, 255, 255, 255, 255));
   EXPECT_THAT(annotated.boxes, IsEmpty());
 }

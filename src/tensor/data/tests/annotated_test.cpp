@@ -1,5 +1,7 @@
 #include "yoke/data/annotated.hpp"
 
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +20,8 @@ namespace transforms = feed::transforms;
 
 // A street of 40 x 30 with `index` white cars of 4 x 3 in a row; in the mask a car is class 2.
 Annotated street(std::int64_t index) {
-  Annotated street{.image = Image(40, 30), .mask = Mask{40, 30, std::vector<std::uint8_t>(1200)}};
+  Annotated street{.image = Image(40, 30)};
+  Mask mask{40, 30, std::vector<std::uint8_t>(1200)};
   for (int y = 0; y < 30; ++y) std::fill_n(street.image.row(y), 160, std::uint8_t{0});
   for (int car = 0; car < index; ++car) {
     const int left = 2 + 9 * car;
@@ -26,9 +29,10 @@ Annotated street(std::int64_t index) {
     street.labels.push_back(car % 2 == 0 ? 7 : 8);
     for (int y = 10; y < 13; ++y) {
       std::fill_n(street.image.row(y) + 4 * left, 16, std::uint8_t{255});
-      std::fill_n(street.mask->values.begin() + 40 * y + left, 4, std::uint8_t{2});
+      std::fill_n(mask.values.begin() + 40 * y + left, 4, std::uint8_t{2});
     }
   }
+  street.mask = std::move(mask);
   return street;
 }
 

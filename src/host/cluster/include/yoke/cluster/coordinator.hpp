@@ -97,7 +97,7 @@ class Coordinator {
   void begin_stop(std::string why, bool counts);
   void begin_gather(Time now);
   void finish(launch::Outcome outcome);
-  void lose(Node& node, Time now, std::string how);
+  void lose(Node& node, Time now, const std::string& how);
   [[nodiscard]] launch::Outcome combined() const;
   [[nodiscard]] std::vector<const Node*> waiting() const;
   [[nodiscard]] Node* find(const std::string& id);

@@ -58,10 +58,15 @@ struct HostStart {
   std::string secret{};
 };
 
-/// Starts the launcher of each host over ssh, its secret on standard input, and waits for all;
-/// returns the first one's exit code that is not 0. A signal to this process goes on to the first
-/// machine's launcher, by which all hear of it.
+/// Starts the launcher of each host over ssh, its secret on standard input, which then stays open,
+/// and waits for all; returns the first one's exit code that is not 0. A signal to this process
+/// goes on to the first machine's launcher, by which all hear of it; over ssh, which passes no
+/// signals on, it arrives as the end of the input.
 /// Errors: not_found for ssh.
 [[nodiscard]] int start_on_hosts(const HostStart& start);
+
+/// Has SIGTERM sent to this process when its standard input ends: sshd tells a program in no other
+/// way that its connection is gone.
+void end_with_input();
 
 }  // namespace yoke::cluster
