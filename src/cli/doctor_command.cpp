@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -99,14 +100,24 @@ int explain(const doctor::Machine& machine, const std::string& words, bool json)
                meanings.empty() ? kCouldNotLook : kOk);
 }
 
+/// The string ABI of this program's library, where that has two.
+constexpr std::optional<stack::StringAbi> own_abi() {
+#ifdef _GLIBCXX_USE_CXX11_ABI
+  return _GLIBCXX_USE_CXX11_ABI ? stack::StringAbi::new_abi : stack::StringAbi::old_abi;
+#else
+  return std::nullopt;  // the portable front program, which has another C++ library
+#endif
+}
+
 /// The string ABI of a library, beside this program's own.
 int look_at_library(const std::string& file) {
   const auto abi = stack::string_abi_names(stack::ElfFile::open(file)).abi();
   if (!abi) return print(file + ": its names do not tell the string ABI\n", kCouldNotLook);
-  constexpr auto kOwn =
-      _GLIBCXX_USE_CXX11_ABI ? stack::StringAbi::new_abi : stack::StringAbi::old_abi;
-  const bool fits = *abi == kOwn;
-  return print(text(file, ": ", name(*abi), " string ABI; this Yoke has the ", name(kOwn), " one: ",
+  const std::string found = text(file, ": ", name(*abi), " string ABI");
+  const auto own = own_abi();
+  if (!own) return print(found + "\n", kOk);
+  const bool fits = *abi == *own;
+  return print(text(found, "; this Yoke has the ", name(*own), " one: ",
                     fits ? "they fit\n"
                          : "they do not link; build Yoke against the torch that has it "
                            "(-DYOKE_TORCH_DIR)\n"),

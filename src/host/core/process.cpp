@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -112,8 +113,39 @@ bool send_signal(const ProcessId& process, int signal) noexcept try {
   return false;  // out of memory while reading /proc
 }
 
+namespace {
+
+struct SignalName {
+  int number;
+  const char* name;
+};
+
+// sigabbrev_np() came with glibc 2.32; the portable front program runs on 2.28.
+constexpr std::array kSignalNames{
+    SignalName{SIGHUP, "SIGHUP"},   SignalName{SIGINT, "SIGINT"},
+    SignalName{SIGQUIT, "SIGQUIT"}, SignalName{SIGILL, "SIGILL"},
+    SignalName{SIGTRAP, "SIGTRAP"}, SignalName{SIGABRT, "SIGABRT"},
+    SignalName{SIGBUS, "SIGBUS"},   SignalName{SIGFPE, "SIGFPE"},
+    SignalName{SIGKILL, "SIGKILL"}, SignalName{SIGUSR1, "SIGUSR1"},
+    SignalName{SIGSEGV, "SIGSEGV"}, SignalName{SIGUSR2, "SIGUSR2"},
+    SignalName{SIGPIPE, "SIGPIPE"}, SignalName{SIGALRM, "SIGALRM"},
+    SignalName{SIGTERM, "SIGTERM"}, SignalName{SIGSTKFLT, "SIGSTKFLT"},
+    SignalName{SIGCHLD, "SIGCHLD"}, SignalName{SIGCONT, "SIGCONT"},
+    SignalName{SIGSTOP, "SIGSTOP"}, SignalName{SIGTSTP, "SIGTSTP"},
+    SignalName{SIGTTIN, "SIGTTIN"}, SignalName{SIGTTOU, "SIGTTOU"},
+    SignalName{SIGURG, "SIGURG"},   SignalName{SIGXCPU, "SIGXCPU"},
+    SignalName{SIGXFSZ, "SIGXFSZ"}, SignalName{SIGVTALRM, "SIGVTALRM"},
+    SignalName{SIGPROF, "SIGPROF"}, SignalName{SIGWINCH, "SIGWINCH"},
+    SignalName{SIGPOLL, "SIGPOLL"}, SignalName{SIGPWR, "SIGPWR"},
+    SignalName{SIGSYS, "SIGSYS"},
+};
+
+}  // namespace
+
 std::string signal_name(int signal) {
-  if (const char* name = ::sigabbrev_np(signal)) return text("SIG", name);
+  for (const SignalName& one : kSignalNames) {
+    if (one.number == signal) return one.name;
+  }
   return text("signal ", signal);
 }
 

@@ -62,6 +62,8 @@ std::string system_stage(const BuildPlan& plan) {
       " && useradd --create-home --uid 1000 --shell /bin/bash --password '*' yoke \\\n"
       " && mkdir -p /workspace \\\n"
       " && python3 -m venv /opt/venv \\\n"
+      // The lock brings its own; two of them would travel.
+      " && /opt/venv/bin/pip uninstall -q -y setuptools \\\n"
       " && find / -xdev -name __pycache__ -prune -exec rm -rf {} + \\\n"
       " && (PYTHONHASHSEED=0 python3 -m compileall -q --invalidation-mode checked-hash"
       " /usr/lib/python3* /opt/venv/lib || true) \\\n"
