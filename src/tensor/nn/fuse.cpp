@@ -347,7 +347,7 @@ class FusedGraph {
         {norm->input(0), other, norm->input(1), norm->input(2), norm->input(3), norm->input(4),
          norm->input(6), norm->input(7), graph_->insertConstant(relu)},
         twice ? 2 : 1);
-    for (Value* output : made->outputs()) output->setType(c10::TensorType::get());
+    for (Value* output : made->outputs()) output->setType(last->output()->type());
     graph_->insertNode(made);
     if (twice) {
       const auto second = last->output()->uses()[1];
@@ -370,7 +370,7 @@ class FusedGraph {
     Node* made = graph_->create(kConvolution,
                                 {node->input(0), node->input(1), node->input(2), node->input(3),
                                  node->input(4), node->input(5), node->input(8)});
-    made->output()->setType(c10::TensorType::get());
+    made->output()->setType(node->output()->type());
     graph_->insertNode(made);
     node->output()->replaceAllUsesWith(made->output());
     ++report_.convolutions;
@@ -403,7 +403,7 @@ class FusedGraph {
     std::vector<Value*> inputs{node->input(0)};
     for (const std::int64_t number : numbers) inputs.push_back(graph_->insertConstant(number));
     Node* made = graph_->create(kind, inputs);
-    made->output()->setType(c10::TensorType::get());
+    made->output()->setType(node->output()->type());
     graph_->insertNode(made);
     node->output()->replaceAllUsesWith(made->output());
     node->destroy();
