@@ -8,7 +8,13 @@ if(YOKE_FRONT)
   return()
 endif()
 target_compile_options(yoke_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -Winvalid-pch)
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror=invalid-pch)
+# g++ 12 sees overlaps where a std::string is assigned a literal (GCC bug 105651).
+target_compile_options(yoke_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
+# A user's compiler may warn of more than ours does: that must not stop the build of a release.
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_options(yoke_options INTERFACE -Werror)
+endif()
 if(YOKE_SANITIZE)
   target_compile_options(yoke_options INTERFACE -fsanitize=${YOKE_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(yoke_options INTERFACE -fsanitize=${YOKE_SANITIZE})
