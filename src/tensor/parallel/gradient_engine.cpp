@@ -113,6 +113,7 @@ struct GradientEngine::State : std::enable_shared_from_this<GradientEngine::Stat
   void count(double rows);
   void gradient_arrived(std::size_t index);
   [[nodiscard]] bool is_mean_already() const;
+  [[nodiscard]] bool any_sparse(const Bucket& bucket) const;
   void note_used(Bucket& bucket);
   void send(Bucket& bucket);
   void end();
@@ -499,6 +500,13 @@ bool GradientEngine::State::is_mean_already() const {
   return group->size() == 1 && window.estimate * window.passes == window.total;
 }
 
+bool GradientEngine::State::any_sparse(const Bucket& bucket) const {
+  return std::ranges::any_of(bucket.parameters, [&](std::size_t index) {
+    const at::Tensor& gradient = slots[index].parameter.grad();
+    return gradient.defined() && gradient.is_sparse();
+  });
+}
+
 void GradientEngine::State::note_used(Bucket& bucket) {
   if (!bucket.mask.defined()) return;
   if (std::ranges::all_of(slots, [](const Slot& slot) { return slot.used; })) {
@@ -513,11 +521,7 @@ void GradientEngine::State::note_used(Bucket& bucket) {
 
 void GradientEngine::State::send(Bucket& bucket) {
   const at::NoGradGuard no_grad;
-  const bool any_sparse = std::ranges::any_of(bucket.parameters, [&](std::size_t index) {
-    const at::Tensor& gradient = slots[index].parameter.grad();
-    return gradient.defined() && gradient.is_sparse();
-  });
-  if (is_mean_already() && !any_sparse) {
+  if (is_mean_already() && !any_sparse(bucket)) {
     note_used(bucket);
     bucket.sent = true;
     return;

@@ -137,7 +137,6 @@ RunBatches taken_up(const RunBatches& kept, comm::World& world) {
   if (kept.ranks == world.size()) return kept;
   RunBatches now = kept;
   if (global_of(kept) % world.size() != 0) {
-    now.accumulate = kept.accumulate;
     if (world.is_main()) {
       core::say(core::Level::warning,
                 text("global batch ", global_of(kept), " is no multiple of ", world.size(),
